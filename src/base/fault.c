@@ -1,0 +1,40 @@
+#include "base/fault.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int fault_set(struct fault *f, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	f->err = err;
+	f->fix[0] = '\0';
+	va_start(ap, fmt);
+	vsnprintf(f->text, sizeof(f->text), fmt, ap);
+	va_end(ap);
+	return err ? -err : -EINVAL;
+}
+
+int fault_fix(struct fault *f, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(f->fix, sizeof(f->fix), fmt, ap);
+	va_end(ap);
+	return f->err ? -f->err : -EINVAL;
+}
+
+void bug_abort(const char *file, int line, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "carrel: bug at %s:%d: ", file, line);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	abort();
+}

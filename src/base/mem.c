@@ -1,0 +1,89 @@
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Bump allocation from blocks: most requests are short strings, and none is returned. */
+enum { BLOCK = 64 * 1024 };
+static char *block;
+static size_t left;
+
+static void out_of_memory(void)
+{
+	static const char text[] = "carrel: out of memory\n";
+
+	(void)!write(2, text, sizeof(text) - 1);
+	_exit(125);
+}
+
+static void *checked_calloc(size_t size)
+{
+	void *p = calloc(1, size);
+
+	if (!p)
+		out_of_memory();
+	return p;
+}
+
+void *mem_alloc(size_t size)
+{
+	void *p;
+
+	if (size > SIZE_MAX - 15)
+		out_of_memory();
+	size = (size + 15) & ~(size_t)15;
+	if (size > BLOCK / 4)
+		return checked_calloc(size);
+	if (size > left) {
+		block = checked_calloc(BLOCK);
+		left = BLOCK;
+	}
+	p = block;
+	block += size;
+	left -= size;
+	return p;
+}
+
+void *mem_grow(void *old, size_t old_size, size_t new_size)
+{
+	void *p = mem_alloc(new_size);
+
+	if (old_size)
+		memcpy(p, old, old_size);
+	return p;
+}
+
+char *mem_strndup(const char *s, size_t n)
+{
+	char *p = mem_alloc(n + 1);
+
+	memcpy(p, s, n);
+	return p;
+}
+
+char *mem_strdup(const char *s)
+{
+	return mem_strndup(s, strlen(s));
+}
+
+char *mem_printf(const char *fmt, ...)
+{
+	va_list ap, again;
+	char *p;
+	int n;
+
+	va_start(ap, fmt);
+	va_copy(again, ap);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		out_of_memory();
+	p = mem_alloc((size_t)n + 1);
+	vsnprintf(p, (size_t)n + 1, fmt, again);
+	va_end(again);
+	return p;
+}

@@ -1,0 +1,44 @@
+/*
+ * base/mem.h - memory for a command that lives briefly
+ *
+ * carrel reads its input, makes one plan and runs one box: what it allocates on
+ * the way lives as long as the process, so nothing here is ever freed and no
+ * caller checks for NULL (running out of memory ends the command with a message).
+ * Code that loops for the life of a box (run/supervise.c and what it calls) must
+ * not allocate from here; it uses fixed buffers.
+ */
+#ifndef BASE_MEM_H
+#define BASE_MEM_H
+
+#include <stddef.h>
+
+void *mem_alloc(size_t size) __attribute__((malloc, returns_nonnull)); /* zeroed */
+void *mem_grow(void *old, size_t old_size, size_t new_size) __attribute__((returns_nonnull));
+char *mem_strdup(const char *s) __attribute__((returns_nonnull));
+char *mem_strndup(const char *s, size_t n) __attribute__((returns_nonnull));
+char *mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
+
+/* A growing array: VEC(struct thing) list = {}; vec_push(&list, thing); list.v[i], list.n */
+#define VEC(type)              \
+	struct {               \
+		type *v;       \
+		size_t n, cap; \
+	}
+
+#define vec_push(vec, item)                                                         \
+	do {                                                                        \
+		if ((vec)->n == (vec)->cap) {                                       \
+			size_t cap_ = (vec)->cap ? 2 * (vec)->cap : 16;             \
+			(vec)->v = mem_grow((vec)->v, (vec)->n * sizeof(*(vec)->v), \
+				cap_ * sizeof(*(vec)->v));                          \
+			(vec)->cap = cap_;                                          \
+		}                                                                   \
+		(vec)->v[(vec)->n++] = (item);                                      \
+	} while (0)
+
+#define vec_each(it, vec) \
+	for (__typeof__(&*(vec)->v) it = (vec)->v; it < (vec)->v + (vec)->n; it++)
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof(*(a)))
+
+#endif

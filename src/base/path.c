@@ -1,0 +1,151 @@
+#include "base/path.h"
+#include "base/mem.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+char *path_join(const char *dir, const char *rel)
+{
+	size_t n = strlen(dir);
+
+	if (rel[0] == '/')
+		return mem_strdup(rel);
+	if (!*rel)
+		return mem_strdup(dir);
+	return mem_printf("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", rel);
+}
+
+char *path_clean(const char *path)
+{
+	bool absolute = path[0] == '/';
+	char *out = mem_alloc(strlen(path) + 2);
+	size_t len = 0;
+
+	while (*path) {
+		size_t n;
+
+		while (*path == '/')
+			path++;
+		n = strcspn(path, "/");
+		if (n == 0 || (n == 1 && path[0] == '.')) {
+			path += n;
+			continue;
+		}
+		if (n == 2 && path[0] == '.' && path[1] == '.' && (absolute || len)) {
+			while (len && out[--len] != '/')
+				;
+			path += n;
+			continue;
+		}
+		if (len || absolute)
+			out[len++] = '/';
+		memcpy(out + len, path, n);
+		len += n;
+		path += n;
+	}
+	if (!len)
+		out[len++] = absolute ? '/' : '.';
+	out[len] = '\0';
+	return out;
+}
+
+char *path_parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return mem_strdup(".");
+	return mem_strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+const char *path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+bool path_within(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (n == 1 && dir[0] == '/')
+		return path[0] == '/';
+	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+const char *path_below(const char *path, const char *dir)
+{
+	const char *rest = path + (dir[1] ? strlen(dir) : 0);
+
+	while (*rest == '/')
+		rest++;
+	return rest;
+}
+
+int path_compare(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	if (*a == *b)
+		return 0;
+	/* A slash sorts before every other byte, so "/a/b" comes before "/a-b". */
+	if (!*a || !*b)
+		return *a ? 1 : -1;
+	if (*a == '/' || *b == '/')
+		return *a == '/' ? -1 : 1;
+	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+}
+
+bool path_is_pattern(const char *text)
+{
+	return strpbrk(text, "*?[") != NULL;
+}
+
+/* Do the first n bytes of a and the first m of b, one path part each, match? */
+static bool match_part(const char *pattern, size_t n, const char *name, size_t m)
+{
+	char p[256], s[256];
+
+	if (n >= sizeof(p) || m >= sizeof(s))
+		return false;
+	memcpy(p, pattern, n);
+	p[n] = '\0';
+	memcpy(s, name, m);
+	s[m] = '\0';
+	return fnmatch(p, s, 0) == 0;
+}
+
+static bool match_parts(const char *pattern, const char *rel)
+{
+	while (*pattern) {
+		size_t n = strcspn(pattern, "/"), m = strcspn(rel, "/");
+		const char *rest = pattern + n + (pattern[n] == '/');
+
+		if (n == 2 && pattern[0] == '*' && pattern[1] == '*') {
+			if (!*rest)
+				return *rel != '\0';
+			for (; *rel; rel += strcspn(rel, "/"), rel += *rel == '/')
+				if (match_parts(rest, rel))
+					return true;
+			return false;
+		}
+		if (!*rel || !match_part(pattern, n, rel, m))
+			return false;
+		pattern = rest;
+		rel += m + (rel[m] == '/');
+	}
+	return !*rel;
+}
+
+bool path_match(const char *pattern, const char *rel)
+{
+	const char *slash = strchr(pattern, '/');
+
+	if (!slash)
+		return match_parts(pattern, path_base(rel));
+	if (!slash[1])
+		return match_part(pattern, (size_t)(slash - pattern), path_base(rel),
+			strlen(path_base(rel)));
+	return match_parts(pattern[0] == '/' ? pattern + 1 : pattern, rel);
+}

@@ -1,0 +1,72 @@
+/*
+ * box/engine.h - what the supervisor may ask of an engine
+ *
+ * An engine turns a plan into a running box. It decides nothing: what a plan asks
+ * and the engine cannot do is a fault, never ignored.
+ */
+#ifndef BOX_ENGINE_H
+#define BOX_ENGINE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct fault;
+struct plan;
+struct stubs;
+struct termios;
+
+/* The box's ends of its standard streams; the engine takes copies, the caller closes. */
+struct box_io {
+	bool terminal;    /* make a pty in the box; in/out/err are then not used */
+	int in, out, err; /* pipes, or -1: the box gets its own /dev/null */
+	unsigned short rows, cols;
+	const struct termios *termios; /* to begin with; NULL: the defaults */
+};
+
+struct box {
+	pid_t pid; /* the box's init, as seen from the host */
+	int pidfd;
+	int control;  /* messages from and to init; readable when there is an event */
+	int terminal; /* the master side of the box's pty, or -1 */
+	struct stubs *stubs;
+};
+
+enum box_event_type {
+	BOX_NONE,    /* nothing to read now */
+	BOX_EXITED,  /* the command ended and everything else in the box is dead */
+	BOX_STOPPED, /* the command was stopped by a terminal signal (Ctrl-Z) */
+	BOX_LOST,    /* init vanished without a word: killed from outside */
+};
+
+struct box_event {
+	enum box_event_type type;
+	int status; /* BOX_EXITED: as from waitpid(2); BOX_STOPPED: the signal */
+};
+
+struct engine {
+	const char *name;
+
+	/*
+	 * Build the box and start the command in it. Returns once the command's
+	 * program is running. On failure nothing is left of the box, and f->step
+	 * says which step failed; "exec" with ENOENT or EACCES means the command.
+	 */
+	int (*start)(const struct plan *p, const struct box_io *io, struct box *ret,
+		struct fault *f);
+
+	/* Send sig to the command, or with group to its whole process group. */
+	int (*signal)(struct box *box, int sig, bool group);
+
+	/* One event, without blocking. */
+	void (*event)(struct box *box, struct box_event *ret);
+
+	/* End everything in the box at once, and wait until it is over. */
+	void (*kill)(struct box *box);
+
+	/* The box is dead: close and remove what the supervisor holds of it. */
+	void (*release)(struct box *box);
+};
+
+extern const struct engine engine_native;
+
+#endif

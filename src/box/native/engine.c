@@ -1,0 +1,265 @@
+/*
+ * box/native/engine.c - the native engine: the step table, and the supervisor's side
+ *
+ * Theory of operation. clone3(2) makes init in all new namespaces but the network one
+ * (see net.c). init goes down the table; the order is the design. The supervisor waits for one of
+ * two words on the control socket: a fault, or that the command runs. Both ends close their
+ * copy of the other's end, so either sees at once when the other is gone; init also asks
+ * the kernel to be killed with the supervisor.
+ */
+#include "box/engine.h"
+#include "box/steps.h"
+#include "box/native/native.h"
+#include "box/native/seccomp.h"
+#include "box/native/stub.h"
+#include "box/native/sys.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int step_await_stubs(struct native *n, struct fault *f)
+{
+	struct wire w = { 0 };
+
+	if (recv(n->control, &w, sizeof(w), 0) != sizeof(w) || w.type != WIRE_STUBS)
+		return fault_set(f, EPIPE, "hear from the supervisor");
+	return 0;
+}
+
+int step_seccomp(struct native *n, struct fault *f)
+{
+	return seccomp_apply(n->plan->seccomp, f);
+}
+
+struct step {
+	const char *name;
+	int (*run)(struct native *n, struct fault *f);
+};
+
+static const struct step steps[] = {
+	{ "fds", step_fds }, /* first: CVE-2024-21626 */
+	{ "userns", step_userns },
+	{ "net", step_net }, /* begins; goes on beside the mounts */
+	{ "root", step_root },
+	{ "stubs", step_await_stubs }, /* made by the supervisor meanwhile */
+	{ "places", step_places },
+	{ "pivot", step_pivot },
+	{ "net-join", step_net_join },
+	{ "hostname", step_hostname },
+	{ "limits", step_limits },
+	{ "terminal", step_terminal }, /* needs the box's /dev/pts */
+	{ "caps", step_caps },         /* after all that needs them */
+	{ "landlock", step_landlock }, /* after mounting, which it forbids */
+	{ "seccomp", step_seccomp },   /* last: everything before would be refused */
+	{ "exec", step_exec },
+};
+
+const char *native_step_name(size_t i)
+{
+	return i < ARRAY_SIZE(steps) ? steps[i].name : NULL;
+}
+
+#ifdef CARREL_TEST_HOOKS
+/* Test builds only: fail at, or wait forever before, the step that the environment names. */
+static int test_hook(const char *step, struct fault *f)
+{
+	const char *fail = getenv("CARREL_TEST_FAIL"), *stop = getenv("CARREL_TEST_STOP");
+
+	if (fail && !strcmp(fail, step))
+		return fault_set(f, EIO, "fail on purpose");
+	while (stop && !strcmp(stop, step))
+		poll(NULL, 0, 1000);
+	return 0;
+}
+#else
+static int test_hook(const char *step, struct fault *f)
+{
+	(void)step, (void)f;
+	return 0;
+}
+#endif
+
+/* --- in the box ------------------------------------------------------------------ */
+
+static void init_main(struct native *n)
+{
+	struct fault f = { 0 };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	n->umask = umask(0);
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		snprintf(f.step, sizeof(f.step), "%s", steps[i].name);
+		if (test_hook(steps[i].name, &f) < 0 || steps[i].run(n, &f) < 0) {
+			wire_send_fault(n->control, &f);
+			_exit(125);
+		}
+	}
+	wire_send(n->control, &(struct wire){ .type = WIRE_STARTED });
+	init_loop(n);
+}
+
+/* --- outside --------------------------------------------------------------------- */
+
+static int clone_failed(int err, struct fault *f)
+{
+	fault_set(f, err, "make the box's namespaces");
+	snprintf(f->step, sizeof(f->step), "clone");
+	if (err == ENOSYS)
+		return fault_fix(f,
+			"clone3(2) is needed: Linux 5.13 or later, and a container "
+			"profile that lets it through.");
+	if (err == EPERM || err == ENOSPC || err == EUSERS)
+		return fault_fix(f,
+			"Unprivileged user namespaces are off or used up here; "
+			"`carrel check` says what to change.");
+	return -err;
+}
+
+/* A datagram from init into f and *w; a descriptor that came along is *ret_fd. */
+static ssize_t receive(int socket, struct wire *w, struct fault *f, int *ret_fd, int flags)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec parts[2] = { { w, sizeof(*w) }, { f, sizeof(*f) } };
+	struct msghdr m = { .msg_iov = parts,
+		.msg_iovlen = 2,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control) };
+	ssize_t n;
+
+	do
+		n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | flags);
+	while (n < 0 && errno == EINTR);
+	if (n > 0 && m.msg_controllen && CMSG_FIRSTHDR(&m)->cmsg_type == SCM_RIGHTS)
+		memcpy(ret_fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+	return n;
+}
+
+/* Wait until the command runs; a fault, or silence, means there is no box. */
+static int await_start(struct box *box, struct fault *f)
+{
+	struct wire w = { .type = WIRE_STUBS };
+	struct fault told;
+	int status = 0;
+	ssize_t n;
+
+	wire_send(box->control, &w);
+	do
+		n = receive(box->control, &w, &told, &box->terminal, 0);
+	while (n > 0 && w.type == WIRE_TERMINAL);
+	if (n > 0 && w.type == WIRE_STARTED)
+		return 0;
+	waitpid(box->pid, &status, 0);
+	if (n == (ssize_t)(sizeof(w) + sizeof(told)) && w.type == WIRE_FAULT) {
+		*f = told;
+		return f->err ? -f->err : -EINVAL;
+	}
+	fault_set(f, 0, "the box ended while it was being built (%s %d)",
+		WIFSIGNALED(status) ? "signal" : "status",
+		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	return -EINVAL;
+}
+
+static void native_release(struct box *box)
+{
+	stubs_remove(box->stubs);
+	box->stubs = NULL;
+	fd_close(&box->pidfd);
+	fd_close(&box->control);
+	fd_close(&box->terminal);
+}
+
+static void native_kill(struct box *box)
+{
+	syscall(SYS_pidfd_send_signal, box->pidfd, SIGKILL, NULL, 0);
+	/* The kernel lets init go only after everything else in its pid namespace. */
+	while (waitpid(box->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static int native_start(
+	const struct plan *p, const struct box_io *io, struct box *ret, struct fault *f)
+{
+	struct box box = { .pidfd = -1, .terminal = -1 };
+	struct clone_args args = {
+		.flags = (p->namespaces & ~(unsigned long)CLONE_NEWNET) | CLONE_PIDFD,
+		.pidfd = (uintptr_t)&box.pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	int ends[2], rc;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return fault_set(f, errno, "make the box's control socket");
+	/* Groups of root would reach through; a normal user's cannot be dropped, nor used. */
+	if (p->host_uid == 0 && setgroups(0, NULL) < 0)
+		return fault_set(f, errno, "drop root's groups");
+	box.pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (box.pid == 0) {
+		struct native n = { .plan = p, .io = io, .control = ends[1], .terminal = -1 };
+
+		init_main(&n);
+	}
+	close(ends[1]);
+	box.control = ends[0];
+	if (box.pid < 0)
+		rc = clone_failed(errno, f);
+	else if ((rc = stubs_make(p, box.pidfd, &box.stubs, f)) < 0)
+		native_kill(&box);
+	else
+		rc = await_start(&box, f);
+	if (rc < 0)
+		native_release(&box);
+	else
+		*ret = box;
+	return rc;
+}
+
+static int native_signal(struct box *box, int sig, bool group)
+{
+	return wire_send(box->control,
+		&(struct wire){ .type = WIRE_SIGNAL, .value = sig, .group = group });
+}
+
+static void native_event(struct box *box, struct box_event *ret)
+{
+	struct wire w = { 0 };
+	struct fault unused;
+	int fd = -1;
+	ssize_t n = receive(box->control, &w, &unused, &fd, MSG_DONTWAIT);
+
+	fd_close(&fd);
+	*ret = (struct box_event){ .type = BOX_NONE };
+	if (n == 0 || (n < 0 && errno != EAGAIN))
+		ret->type = BOX_LOST;
+	else if (n > 0 && w.type == WIRE_EXITED)
+		*ret = (struct box_event){ .type = BOX_EXITED, .status = w.value };
+	else if (n > 0 && w.type == WIRE_STOPPED)
+		*ret = (struct box_event){ .type = BOX_STOPPED, .status = w.value };
+}
+
+const struct engine engine_native = {
+	.name = "native",
+	.start = native_start,
+	.signal = native_signal,
+	.event = native_event,
+	.kill = native_kill,
+	.release = native_release,
+};

@@ -1,0 +1,122 @@
+/*
+ * box/native/exec.c - start the command
+ *
+ * The child shares init's memory until it has executed the program (as vfork does),
+ * so it can leave its error in a variable, and no page is copied.
+ */
+#include "box/native/native.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+struct start {
+	struct native *n;
+	char **envp;
+	const char *path; /* the box's PATH */
+	int err;
+	const char *what; /* failed before the program was tried */
+};
+
+static char stack[64 * 1024] __attribute__((aligned(16)));
+
+static char **make_env(const struct plan *p, const char **ret_path)
+{
+	char **envp = mem_alloc((p->env.n + 1) * sizeof(*envp));
+
+	*ret_path = "";
+	for (size_t i = 0; i < p->env.n; i++) {
+		envp[i] = mem_printf("%s=%s", p->env.v[i].name, p->env.v[i].value);
+		if (!strcmp(p->env.v[i].name, "PATH"))
+			*ret_path = p->env.v[i].value;
+	}
+	return envp;
+}
+
+/* execvp(3) with the box's PATH; comes back only with an errno. */
+static int exec_search(const struct start *s)
+{
+	char *const *argv = (char *const *)s->n->plan->argv;
+	int err = ENOENT;
+
+	if (strchr(argv[0], '/')) {
+		execve(argv[0], argv, s->envp);
+		return errno;
+	}
+	for (const char *at = s->path; *at; at += strcspn(at, ":"), at += *at == ':') {
+		char file[4096];
+		int n = (int)strcspn(at, ":");
+
+		if (snprintf(file, sizeof(file), "%.*s/%s", n, at, argv[0]) >=
+			(int)sizeof(file))
+			continue;
+		execve(file, argv, s->envp);
+		if (errno != ENOENT && errno != ENOTDIR)
+			err = errno;
+	}
+	return err;
+}
+
+/* A group of its own, in front on the terminal, with plain signals. */
+static const char *become_job(const struct native *n)
+{
+	sigset_t none;
+
+	if (setpgid(0, 0) < 0)
+		return "make a process group";
+	/* From the background this would stop us; SIGTTOU is blocked until below. */
+	if (n->terminal >= 0 && tcsetpgrp(n->terminal, getpid()) < 0)
+		return "take the terminal";
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	return NULL;
+}
+
+static int child(void *arg)
+{
+	struct start *s = arg;
+
+	umask(s->n->umask);
+	s->what = become_job(s->n);
+	if (!s->what && chdir(s->n->plan->workdir) < 0)
+		s->what = "enter the working directory";
+	s->err = s->what ? errno : exec_search(s);
+	_exit(127);
+}
+
+int step_exec(struct native *n, struct fault *f)
+{
+	struct start s = { .n = n };
+	sigset_t all;
+	pid_t pid;
+
+	s.envp = make_env(n->plan, &s.path);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	pid = clone(child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &s);
+	if (pid < 0)
+		return fault_set(f, errno, "start the command");
+	if (!s.err) {
+		n->command = pid;
+		return 0;
+	}
+	if (s.what)
+		return fault_set(f, s.err, "%s '%s'", s.what, str_visible(n->plan->workdir));
+	fault_set(f, s.err, "run '%s'", str_visible(n->plan->argv[0]));
+	if (s.err == ENOENT)
+		return fault_fix(f,
+			"There is no such program in the box; `carrel plan` shows what "
+			"it can see.");
+	return -s.err;
+}

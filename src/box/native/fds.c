@@ -1,0 +1,49 @@
+/*
+ * box/native/fds.c - nothing of the host's stays open
+ *
+ * First of all steps, so that whatever the user's shell or a careless parent left
+ * open is gone before there is a box to leak into (CVE-2024-21626). What stays: the
+ * box's ends of its streams at 0-2 and the control socket at 3. The streams are pipes made
+ * for this box, or /dev/null; never a descriptor of the host's: a socket could be
+ * reconnected in the host's network, a file reopened for writing through /proc/self/fd.
+ */
+#include "box/native/native.h"
+#include "box/engine.h"
+#include "base/fault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* Out of the way of 0..FD_FIRST_FREE, where things are about to be placed. */
+static int lift(int fd)
+{
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 10);
+}
+
+static int place(int fd, int at, int flags)
+{
+	int null = -1, rc;
+
+	if (fd < 0)
+		fd = null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	rc = fd < 0 ? -1 : dup3(fd, at, flags);
+	if (null >= 0 && null != at)
+		close(null);
+	return rc;
+}
+
+int step_fds(struct native *n, struct fault *f)
+{
+	int from[4] = { lift(n->io->terminal ? -1 : n->io->in),
+		lift(n->io->terminal ? -1 : n->io->out),
+		lift(n->io->terminal ? -1 : n->io->err), lift(n->control) };
+
+	for (int i = 0; i < 4; i++)
+		if (place(from[i], i, i == FD_CONTROL ? O_CLOEXEC : 0) < 0)
+			return fault_set(f, errno, "arrange the box's standard streams");
+	n->control = FD_CONTROL;
+	if (close_range(FD_FIRST_FREE, ~0U, 0) < 0)
+		return fault_set(f, errno, "close inherited files");
+	return 0;
+}

@@ -1,0 +1,88 @@
+/*
+ * box/native/init.c - pid 1 of the box
+ *
+ * Reaps what nobody waits for, passes on the signals the supervisor sends, and says when
+ * the command stopped or ended. It lives in the box's namespaces under the same Landlock
+ * domain, seccomp program and empty capability sets as the command, so there is
+ * nothing to gain from it.
+ *
+ * When the command has ended everything else in the box is killed and reaped before the
+ * supervisor hears of it: what is done on the host afterwards (removing stubs, looking for
+ * planted files) then cannot race with anything in the box.
+ */
+#include "box/native/native.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+static void end_box(const struct native *n, int status)
+{
+	do
+		kill(-1, SIGKILL);
+	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR);
+	wire_send(n->control, &(struct wire){ .type = WIRE_EXITED, .value = status });
+	_exit(0);
+}
+
+static void reap(const struct native *n)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+		if (pid != n->command)
+			continue;
+		if (!WIFSTOPPED(status))
+			end_box(n, status);
+		wire_send(n->control,
+			&(struct wire){ .type = WIRE_STOPPED, .value = WSTOPSIG(status) });
+	}
+}
+
+static void pass_signal(const struct native *n, const struct wire *w)
+{
+	/* A job that goes on must be in front again: whoever stopped it may have taken over. */
+	if (w->value == SIGCONT && n->terminal >= 0)
+		tcsetpgrp(n->terminal, n->command);
+	kill(w->group ? -n->command : n->command, w->value);
+}
+
+static void hear_supervisor(const struct native *n)
+{
+	struct wire w;
+	ssize_t got = recv(n->control, &w, sizeof(w), MSG_DONTWAIT);
+
+	if (got == 0)
+		_exit(0); /* the supervisor is gone, and the box goes with its init */
+	if (got == sizeof(w) && w.type == WIRE_SIGNAL)
+		pass_signal(n, &w);
+}
+
+void init_loop(struct native *n)
+{
+	struct pollfd poll_fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
+	struct signalfd_siginfo info;
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	poll_fds[0].fd = n->control;
+	poll_fds[1].fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	for (int fd = 0; fd <= 2; fd++)
+		close(fd); /* or the streams' readers would never see their end */
+	reap(n);           /* what ended before the signalfd was there */
+	for (;;) {
+		if (poll(poll_fds, 2, -1) < 0)
+			continue;
+		if (poll_fds[1].revents && read(poll_fds[1].fd, &info, sizeof(info)) > 0)
+			reap(n);
+		if (poll_fds[0].revents)
+			hear_supervisor(n);
+	}
+}

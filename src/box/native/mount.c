@@ -1,0 +1,362 @@
+/*
+ * box/native/mount.c - turn the plan's places into a mount tree
+ *
+ * Theory of operation. A tmpfs becomes the root; every place is put into it in the
+ * plan's order; then the process pivots into it and the host's tree is gone. The mount
+ * namespace is a private copy of the host's, and only mounts of one's own namespace can be
+ * cloned, so sources are opened here and not before the clone: by their canonical path, once,
+ * refusing any symlink, so that a tree that changes meanwhile makes the start fail and
+ * cannot redirect it (CVE-2021-30465). From then on only descriptors are used. Targets
+ * are opened beneath the new root, without links (CVE-2024-42472, CVE-2025-31133).
+ *
+ * Must run: after userns; before landlock, which forbids mounting.
+ * Must not: create anything but on the box's own tmpfs.
+ */
+#include "box/native/native.h"
+#include "box/native/sys.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+static const char mask_file[] = ".mask-file", mask_dir[] = ".mask-dir";
+
+/* A path of the box relative to its root. */
+static const char *rel(const char *target)
+{
+	return target[1] ? target + 1 : ".";
+}
+
+/* --- new file systems ------------------------------------------------------------ */
+
+struct option {
+	const char *key, *value;
+};
+
+/* Detached mount of a new file system; options end with a NULL key. */
+static int new_mount(
+	const char *type, const struct option *options, unsigned int attr, struct fault *f)
+{
+	auto_close int fs = sys_fsopen(type, FSOPEN_CLOEXEC);
+	int mount;
+
+	if (fs < 0)
+		return fault_set(f, errno, "open a new %s", type);
+	for (; options && options->key; options++)
+		if (sys_fsconfig(fs, FSCONFIG_SET_STRING, options->key, options->value) < 0)
+			return fault_set(f, errno, "set %s=%s of the %s", options->key,
+				options->value, type);
+	if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
+		return fault_set(f, errno, "make a new %s", type);
+	mount = sys_fsmount(fs, FSMOUNT_CLOEXEC, attr);
+	if (mount < 0)
+		return fault_set(f, errno, "mount a new %s", type);
+	return mount;
+}
+
+int step_root(struct native *n, struct fault *f)
+{
+	char size[32], inodes[32];
+	const struct option options[] = {
+		{ "mode", "0755" },
+		{ "size", size },
+		{ "nr_inodes", inodes },
+		{ 0 },
+	};
+
+	snprintf(size, sizeof(size), "%llu", n->plan->limits.scratch);
+	snprintf(inodes, sizeof(inodes), "%llu", n->plan->scratch_inodes);
+	umask(0);
+	n->root = new_mount("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, f);
+	if (n->root == -EPERM || n->root == -EACCES)
+		return fault_fix(f,
+			"A security module lets carrel make a user namespace but not use "
+			"it; `carrel check` says how to allow it.");
+	if (n->root < 0)
+		return n->root;
+	/*
+	 * On top of "/": lookups of absolute paths start below it and still see the
+	 * host's tree, wherever the workspace is.
+	 */
+	if (sys_move_mount(n->root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return fault_set(f, errno, "attach the box's root");
+	return 0;
+}
+
+/* --- making things on the box's own tmpfs ---------------------------------------- */
+
+static int make_parents(int root, const char *path, struct fault *f)
+{
+	char dir[4096];
+
+	if (strlen(path) >= sizeof(dir))
+		return fault_set(f, ENAMETOOLONG, "make a directory in the box");
+	for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+		memcpy(dir, path, (size_t)(slash - path));
+		dir[slash - path] = '\0';
+		if (mkdirat(root, dir, 0755) < 0 && errno != EEXIST)
+			return fault_set(f, errno, "make '/%s' in the box", str_visible(dir));
+	}
+	return 0;
+}
+
+static int make_once(int root, const struct place *place, const char *path)
+{
+	auto_close int fd = -1;
+	size_t len;
+
+	if (place->kind == PLACE_LINK)
+		return symlinkat(place->text, root, path) < 0 ? -errno : 0;
+	if (place->dir)
+		return mkdirat(root, path, place->mode ? place->mode : 0755) < 0 ? -errno : 0;
+	fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		place->mode ? place->mode : 0644);
+	if (fd < 0)
+		return -errno;
+	len = place->text ? strlen(place->text) : 0;
+	return fd_write_all(fd, place->text, len);
+}
+
+/* Make the directory, file or link itself, and on the first miss what is above it. */
+static int make(int root, const struct place *place, struct fault *f)
+{
+	const char *path = rel(place->target);
+	int rc = make_once(root, place, path);
+
+	if (rc == -ENOENT) {
+		rc = make_parents(root, path, f);
+		if (rc < 0)
+			return rc;
+		rc = make_once(root, place, path);
+	}
+	/* An earlier place may have needed this directory as a parent. */
+	if (rc == -EEXIST && place->dir)
+		rc = fchmodat(root, path, place->mode ? place->mode : 0755, 0) < 0 ? -errno : 0;
+	if (rc < 0)
+		return fault_set(f, -rc, "make '%s' in the box", str_visible(place->target));
+	return 0;
+}
+
+/* --- cloning and attaching ------------------------------------------------------- */
+
+/* A private copy of the mount tree at fd, restricted. */
+static int clone_mount(int fd, uint64_t attr, struct fault *f)
+{
+	const struct sys_mount_attr set = { .set = attr, .propagation = MS_PRIVATE };
+	const unsigned int flags = AT_EMPTY_PATH | AT_RECURSIVE;
+	auto_close int tree = -1;
+
+	tree = sys_open_tree_attr(fd, "", flags | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC, &set);
+	if (tree >= 0)
+		return take_fd(&tree);
+	if (errno != ENOSYS)
+		return fault_set(f, errno, "clone a mount");
+	/* Before Linux 6.15, in two calls. */
+	tree = sys_open_tree(fd, "", flags | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree < 0)
+		return fault_set(f, errno, "clone a mount");
+	if (sys_mount_setattr(tree, "", flags, &set) < 0)
+		return fault_set(f, errno, "restrict a mount");
+	return take_fd(&tree);
+}
+
+static int open_source(const char *path, struct fault *f)
+{
+	int fd = fd_open2(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC,
+		RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+
+	if (fd >= 0)
+		return fd;
+	fault_set(f, errno, "open '%s'", str_visible(path));
+	if (f->err == ENOSYS)
+		return fault_fix(f,
+			"openat2(2) is needed: Linux 5.6 or later, and a container "
+			"profile that lets it through.");
+	return -f->err;
+}
+
+static int open_target(int root, const char *target, struct fault *f)
+{
+	int fd = fd_open2(root, rel(target), O_PATH | O_NOFOLLOW | O_CLOEXEC,
+		RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+
+	if (fd >= 0)
+		return fd;
+	fault_set(f, errno, "mount at '%s'", str_visible(target));
+	if (f->err == ENOENT)
+		return fault_fix(f,
+			"It does not exist there, and carrel creates nothing on the "
+			"host: make it first, or choose another target.");
+	return -f->err;
+}
+
+static int attach(int root, int mount, const struct place *place, struct fault *f)
+{
+	auto_close int target = open_target(root, place->target, f);
+
+	if (target < 0)
+		return target;
+	if (sys_move_mount(mount, "", target, "",
+		    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return fault_set(f, errno, "mount '%s' at '%s'",
+			place->source ? str_visible(place->source)
+				      : place_kind_name(place->kind),
+			str_visible(place->target));
+	return 0;
+}
+
+/* --- the kinds of place ---------------------------------------------------------- */
+
+static int put_made(int root, const struct place *place, struct fault *f)
+{
+	(void)root, (void)place, (void)f;
+	return 0; /* making it was all */
+}
+
+/* Of the host: binds, pins, protected paths and stubs. */
+static int put_host(int root, const struct place *place, struct fault *f)
+{
+	uint64_t attr = MOUNT_ATTR_NOSUID |
+		(place->device ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV) |
+		(place->rw ? 0 : MOUNT_ATTR_RDONLY);
+	auto_close int source = open_source(place->source, f), mount = -1;
+
+	if (source < 0)
+		return source;
+	mount = clone_mount(source, attr, f);
+	if (mount < 0)
+		return fault_set(
+			f, -mount, "clone the mount of '%s'", str_visible(place->source));
+	return attach(root, mount, place, f);
+}
+
+/* Of the box: the same directory again, as a mount with its own flags. */
+static int put_over_itself(int root, const struct place *place, struct fault *f)
+{
+	auto_close int target = open_target(root, place->target, f), mount = -1;
+
+	if (target < 0)
+		return target;
+	mount = clone_mount(target, place->rw ? 0 : MOUNT_ATTR_RDONLY, f);
+	if (mount < 0)
+		return mount;
+	return attach(root, mount, place, f);
+}
+
+static int put_hide(int root, const struct place *place, struct fault *f)
+{
+	auto_close int source = -1, mount = -1;
+
+	source = openat(
+		root, place->dir ? mask_dir : mask_file, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (source < 0)
+		return fault_set(
+			f, errno, "open the mask for '%s'", str_visible(place->target));
+	mount = clone_mount(source, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, f);
+	if (mount < 0)
+		return mount;
+	return attach(root, mount, place, f);
+}
+
+static int put_proc(int root, const struct place *place, struct fault *f)
+{
+	auto_close int mount = new_mount(
+		"proc", NULL, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, f);
+
+	if (mount == -EPERM)
+		return fault_fix(f,
+			"Parts of /proc are covered here, as containers do; start the "
+			"outer container with an unmasked /proc (podman: "
+			"--security-opt unmask=/proc/*).");
+	return mount < 0 ? mount : attach(root, mount, place, f);
+}
+
+static int put_pts(int root, const struct place *place, struct fault *f)
+{
+	static const struct option options[] = {
+		{ "ptmxmode", "0666" },
+		{ "mode", "0620" },
+		{ 0 },
+	};
+	auto_close int mount =
+		new_mount("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, f);
+
+	return mount < 0 ? mount : attach(root, mount, place, f);
+}
+
+static int (*const put[])(int root, const struct place *place, struct fault *f) = {
+	[PLACE_DIR] = put_made,
+	[PLACE_LINK] = put_made,
+	[PLACE_FILE] = put_made,
+	[PLACE_BIND] = put_host,
+	[PLACE_PIN] = put_host,
+	[PLACE_PROTECT] = put_host,
+	[PLACE_STUB] = put_host,
+	[PLACE_PROC] = put_proc,
+	[PLACE_PTS] = put_pts,
+	[PLACE_SCRATCH] = put_over_itself,
+	[PLACE_SEAL] = put_over_itself,
+	[PLACE_HIDE] = put_hide,
+};
+
+static int put_place(int root, const struct place *place, struct fault *f)
+{
+	int rc = place->create ? make(root, place, f) : 0;
+
+	if (rc == 0)
+		rc = put[place->kind](root, place, f);
+	return place->optional && rc == -ENOENT ? 0 : rc;
+}
+
+/* What covers hidden paths: empty, without permissions, and nameless once in use. */
+static int make_masks(int root, struct fault *f)
+{
+	if (mkdirat(root, mask_dir, 0) < 0 || mknodat(root, mask_file, S_IFREG, 0) < 0)
+		return fault_set(f, errno, "make the masks for hidden paths");
+	return 0;
+}
+
+static int seal_root(int root, struct fault *f)
+{
+	const struct sys_mount_attr set = { .set = MOUNT_ATTR_RDONLY };
+
+	if (unlinkat(root, mask_dir, AT_REMOVEDIR) < 0 || unlinkat(root, mask_file, 0) < 0)
+		return fault_set(f, errno, "remove the masks' names");
+	if (sys_mount_setattr(root, "", AT_EMPTY_PATH, &set) < 0)
+		return fault_set(f, errno, "make the box's root read-only");
+	return 0;
+}
+
+int step_places(struct native *n, struct fault *f)
+{
+	int rc = make_masks(n->root, f);
+
+	if (rc < 0)
+		return rc;
+	vec_each(place, &n->plan->places) {
+		rc = put_place(n->root, place, f);
+		if (rc < 0)
+			return rc;
+	}
+	return seal_root(n->root, f);
+}
+
+int step_pivot(struct native *n, struct fault *f)
+{
+	if (fchdir(n->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+		return fault_set(f, errno, "pivot into the box's root");
+	if (umount2(".", MNT_DETACH) < 0)
+		return fault_set(f, errno, "let go of the host's file systems");
+	if (chdir("/") < 0)
+		return fault_set(f, errno, "enter the box's root");
+	close(take_fd(&n->root));
+	return 0;
+}

@@ -1,0 +1,74 @@
+/*
+ * box/native/native.h - the native engine's steps and what they share
+ *
+ * The box is built by its own init: one process, cloned into new namespaces, goes
+ * down the step table in engine.c, then starts the command and stays as pid 1.
+ * Each step may fail with a fault, which init sends to the supervisor before it
+ * ends; with it ends every namespace, so a failed start leaves nothing behind.
+ */
+#ifndef BOX_NATIVE_NATIVE_H
+#define BOX_NATIVE_NATIVE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct box_io;
+struct fault;
+struct plan;
+
+/* Descriptors that init keeps, at fixed places after the "fds" step. */
+enum { FD_CONTROL = 3, FD_FIRST_FREE = 4 };
+
+struct native {
+	const struct plan *plan;
+	const struct box_io *io;
+	int control;  /* init's end of the socket to the supervisor */
+	int root;     /* the box's root while it is being built */
+	int terminal; /* the box's end of its pty, or -1 */
+	mode_t umask; /* the user's, for the command */
+	pid_t command;
+};
+
+/* In the order they run; see engine.c for the table. */
+int step_fds(struct native *n, struct fault *f);         /* fds.c */
+int step_userns(struct native *n, struct fault *f);      /* userns.c */
+int step_net(struct native *n, struct fault *f);         /* net.c */
+int step_root(struct native *n, struct fault *f);        /* mount.c */
+int step_await_stubs(struct native *n, struct fault *f); /* engine.c */
+int step_places(struct native *n, struct fault *f);      /* mount.c */
+int step_pivot(struct native *n, struct fault *f);       /* mount.c */
+int step_net_join(struct native *n, struct fault *f);    /* net.c */
+int step_hostname(struct native *n, struct fault *f);    /* userns.c */
+int step_limits(struct native *n, struct fault *f);      /* limits.c */
+int step_terminal(struct native *n, struct fault *f);    /* terminal.c */
+int step_caps(struct native *n, struct fault *f);        /* caps.c */
+int step_landlock(struct native *n, struct fault *f);    /* landlock.c */
+int step_seccomp(struct native *n, struct fault *f);     /* engine.c: seccomp.h */
+int step_exec(struct native *n, struct fault *f);        /* exec.c */
+
+/* Reap, forward, report; ends with the box. init.c */
+void init_loop(struct native *n) __attribute__((noreturn));
+
+/* --- between init and supervisor: one datagram each way ------------------------- */
+
+enum wire_type {
+	WIRE_FAULT = 1, /* a step failed; followed by the struct fault */
+	WIRE_TERMINAL,  /* carries the master side of the box's pty */
+	WIRE_STARTED,   /* the command's program runs */
+	WIRE_STOPPED,   /* value: the signal that stopped the command */
+	WIRE_EXITED,    /* value: status as from waitpid(2); nothing else lives in the box */
+	WIRE_STUBS,     /* to init: the stubs are there to be mounted on */
+	WIRE_SIGNAL,    /* to init: value, group */
+};
+
+struct wire {
+	uint32_t type;
+	int32_t value;
+	int32_t group;
+};
+
+int wire_send(int socket, const struct wire *w);
+int wire_send_fault(int socket, const struct fault *f);
+int wire_send_fd(int socket, const struct wire *w, int fd);
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * box/native/net.c - a network namespace, made on the side
+ *
+ * Making one costs the kernel as much as all mounts together, and init has those to do
+ * meanwhile. So a helper that shares init's memory makes it, brings loopback up, and waits
+ * until init has joined it. The helper is a process, not a thread, because unshare(2) would
+ * otherwise not be able to move it alone.
+ *
+ * The helper shares errno with init: it calls only what leaves errno alone on
+ * success, and after a failure the box does not start anyway.
+ */
+#include "box/native/native.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORKING, READY, FAILED, JOINED, SPIN = 200 };
+
+static struct {
+	_Atomic uint32_t state;
+	int err; /* of a failed helper */
+	const char *what;
+	int pidfd;
+	char stack[64 * 1024] __attribute__((aligned(16)));
+} helper;
+
+static void state_set(uint32_t state)
+{
+	atomic_store(&helper.state, state);
+	syscall(SYS_futex, &helper.state, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* A short spin first: usually the other side is just about done. */
+static void state_wait_while(uint32_t state)
+{
+	for (int i = 0; i < SPIN && atomic_load(&helper.state) == state; i++)
+		;
+	while (atomic_load(&helper.state) == state)
+		syscall(SYS_futex, &helper.state, FUTEX_WAIT, state, NULL, NULL, 0);
+}
+
+static const char *loopback_up(void)
+{
+	struct ifreq r = { .ifr_flags = IFF_UP | IFF_RUNNING };
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+
+	if (s < 0)
+		return "open a socket in the network namespace";
+	strcpy(r.ifr_name, "lo");
+	rc = ioctl(s, SIOCSIFFLAGS, &r);
+	close(s);
+	return rc < 0 ? "bring the loopback interface up" : NULL;
+}
+
+static int helper_main(void *unused)
+{
+	const char *what = "make a network namespace";
+
+	(void)unused;
+	if (unshare(CLONE_NEWNET) == 0)
+		what = loopback_up();
+	helper.what = what;
+	helper.err = what ? errno : 0;
+	state_set(what ? FAILED : READY);
+	if (!what)
+		state_wait_while(READY);
+	syscall(SYS_exit, 0); /* no exit handlers: the memory is init's */
+	return 0;
+}
+
+int step_net(struct native *n, struct fault *f)
+{
+	if (n->plan->network == NETWORK_HOST)
+		return 0;
+	if (clone(helper_main, helper.stack + sizeof(helper.stack),
+		    CLONE_VM | CLONE_PIDFD | SIGCHLD, NULL, &helper.pidfd) < 0)
+		return fault_set(f, errno, "start the helper that makes the network namespace");
+	return 0;
+}
+
+int step_net_join(struct native *n, struct fault *f)
+{
+	if (n->plan->network == NETWORK_HOST)
+		return 0;
+	state_wait_while(WORKING);
+	if (atomic_load(&helper.state) == FAILED)
+		return fault_set(f, helper.err, "%s", helper.what);
+	if (setns(helper.pidfd, CLONE_NEWNET) < 0)
+		return fault_set(f, errno, "join the network namespace");
+	state_set(JOINED);
+	close(helper.pidfd);
+	return 0;
+}

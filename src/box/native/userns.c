@@ -1,0 +1,53 @@
+/*
+ * box/native/userns.c - who the box is
+ *
+ * One id is mapped: the user's own, or 1000 for root. Nothing else exists inside, so
+ * nothing can be owned by or given to another user of the host.
+ */
+#include "box/native/native.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int put(const char *path, const char *text, struct fault *f)
+{
+	auto_close int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+
+	if (rc < 0)
+		return fault_set(f, -rc, "write %s", path);
+	return 0;
+}
+
+int step_userns(struct native *n, struct fault *f)
+{
+	const struct plan *p = n->plan;
+	char uid[64], gid[64];
+	int rc;
+
+	snprintf(uid, sizeof(uid), "%u %u 1", p->uid, p->host_uid);
+	snprintf(gid, sizeof(gid), "%u %u 1", p->gid, p->host_gid);
+	if ((rc = put("/proc/self/uid_map", uid, f)) < 0 ||
+		(rc = put("/proc/self/setgroups", "deny", f)) < 0 ||
+		(rc = put("/proc/self/gid_map", gid, f)) < 0)
+		return fault_fix(
+			f, "The system restricts user namespaces; `carrel check` says how.");
+	/*
+	 * A namespace in this one could undo read-only mounts it inherits a handle
+	 * to; seccomp refuses to make one, and so does the kernel's own count.
+	 */
+	return p->nest ? 0 : put("/proc/sys/user/max_user_namespaces", "0", f);
+}
+
+int step_hostname(struct native *n, struct fault *f)
+{
+	if (sethostname(n->plan->name, strlen(n->plan->name)) < 0)
+		return fault_set(f, errno, "set the host name");
+	return 0;
+}

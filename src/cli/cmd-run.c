@@ -1,0 +1,49 @@
+/*
+ * cli/cmd-run.c - carrel run
+ */
+#include "cli/cmd.h"
+#include "cli/run-args.h"
+#include "base/fault.h"
+
+static int cmd_run(void *args, int argc, char **argv)
+{
+	struct run_args *a = args;
+	struct fault f = { 0 };
+
+	if (argc == 0) {
+		fault_set(&f, 0, "no command to run");
+		fault_fix(&f, "Give one after '--': carrel run -- CMD; or use `carrel shell`.");
+		return cmd_fail(&f);
+	}
+	a->request.argv = (const char *const *)argv;
+	return run_args_start(a);
+}
+
+const struct cmd cmd_run_entry = {
+	.name = "run",
+	.args = "-- CMD [ARG]...",
+	.about = "run a command in a box",
+	.detail =
+		"The box has the system's programs and the toolchains on your PATH, read-only; the "
+		"workspace, writable, at the same path as on the host; a home and a `/tmp` of its "
+		"own that vanish with it; no network; and nothing else. The plan of it is shown "
+		"first, and nothing starts before you said yes to it, or gave -y.\n"
+		"\n"
+		"Below the workspace, files that programs of the host would execute or obey "
+		"(`.git/hooks`, `.git/config`, settings of editors and agents) can be read but not "
+		"changed or made, and `.env` and `.env.*` cannot be read. `--protect` and `--hide` "
+		"add to these. A PATTERN with no slash is compared with the last part of a path at "
+		"any depth, one with a slash with the whole path below the workspace; `*` stops at "
+		"a slash and `**` does not.\n"
+		"\n"
+		"In `--mount`, write `\\:` for a colon and `\\\\` for a backslash that is part of a "
+		"path; with an empty DST, as in `--mount ~/data::rw`, it is the same as SRC.\n"
+		"\n"
+		"  carrel run -- make test\n"
+		"  carrel run -y --network host --env API_TOKEN -- npm install\n"
+		"  carrel run --mount ~/data:/data --limit time=30m -- ./train.py",
+	.opts = run_opts,
+	.size = sizeof(struct run_args),
+	.takes = TAKES_LINE,
+	.run = cmd_run,
+};

@@ -1,0 +1,203 @@
+/*
+ * cli/cmd-schema.c - carrel schema
+ *
+ * The form of the plan document as a table, and a writer that turns the table into
+ * a JSON Schema. plan_json() writes the document; a test holds the two together.
+ */
+#include "cli/cmd.h"
+#include "cli/opt.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+enum form {
+	TEXT,
+	WHOLE, /* a number from 0 on */
+	FLAG,
+	OBJECT,
+};
+
+struct field {
+	const char *name; /* NULL ends a table */
+	enum form form;
+	const char *about;
+	bool list;                  /* an array of these */
+	bool optional;              /* may be missing */
+	const char *choices;        /* TEXT: "ro|rw" */
+	const char *pattern;        /* TEXT */
+	int constant;               /* WHOLE: this and no other */
+	const struct field *fields; /* OBJECT */
+};
+
+#define FIELD(name_, form_, about_, ...)                                         \
+	{                                                                        \
+		.name = (name_), .form = (form_), .about = (about_), __VA_ARGS__ \
+	}
+#define FIELDS_END           \
+	{                    \
+		.name = NULL \
+	}
+
+static const struct field user_fields[] = {
+	FIELD("name", TEXT, "login name inside"),
+	FIELD("uid", WHOLE, "user id inside"),
+	FIELD("gid", WHOLE, "group id inside"),
+	FIELD("host_uid", WHOLE, "user id on the host"),
+	FIELD("host_gid", WHOLE, "group id on the host"),
+	FIELDS_END,
+};
+
+static const struct field layer_fields[] = {
+	FIELD("landlock", WHOLE, "ABI version in use, 0: no Landlock"),
+	FIELD("seccomp", TEXT, "which list of system calls", .choices = "strict|nest"),
+	FIELD("no_new_privs", FLAG, "set-user-id programs gain nothing"),
+	FIELD("capabilities", TEXT, "capabilities of the command", .list = true),
+	FIELDS_END,
+};
+
+static const struct field limit_fields[] = {
+	FIELD("time", WHOLE, "seconds of wall clock, 0: no limit"),
+	FIELD("pids", WHOLE, "processes and threads, 0: no limit"),
+	FIELD("files", WHOLE, "open files in each process, 0: the host's limit"),
+	FIELD("scratch", WHOLE, "bytes in the box's own file system"),
+	FIELD("scratch_inodes", WHOLE, "files in the box's own file system"),
+	FIELDS_END,
+};
+
+static const struct field place_fields[] = {
+	FIELD("kind", TEXT, "how it comes to be",
+		.choices = "dir|link|file|bind|scratch|proc|pts|pin|protect|stub|hide|seal"),
+	FIELD("target", TEXT, "path in the box", .pattern = "^/"),
+	FIELD("source", TEXT, "path on the host", .optional = true, .pattern = "^/"),
+	FIELD("text", TEXT, "what a file says, where a link leads", .optional = true),
+	FIELD("mode", TEXT, "whether it can be written", .choices = "ro|rw"),
+	FIELD("type", TEXT, "what stands there", .choices = "dir|file|link"),
+	FIELD("optional", FLAG, "left out where the kernel has no such file", .optional = true),
+	FIELD("why", TEXT, "what asked for it"),
+	FIELDS_END,
+};
+
+static const struct field env_fields[] = {
+	FIELD("name", TEXT, "name of the variable"),
+	FIELD("from", TEXT, "copied from the host, made by carrel, or given by the user",
+		.choices = "host|set|asked"),
+	FIELDS_END,
+};
+
+static const struct field plan_fields[] = {
+	FIELD("version", WHOLE, "of this form", .constant = 1),
+	FIELD("engine", TEXT, "what builds the box", .choices = "native"),
+	FIELD("argv", TEXT, "the command and its arguments", .list = true),
+	FIELD("workdir", TEXT, "directory the command starts in", .pattern = "^/"),
+	FIELD("workspace", TEXT, "directory the box is for", .pattern = "^/"),
+	FIELD("home", TEXT, "home directory in the box", .pattern = "^/"),
+	FIELD("user", OBJECT, "who the command runs as", .fields = user_fields),
+	FIELD("namespaces", TEXT, "namespaces of its own", .list = true,
+		.choices = "user|mount|pid|ipc|uts|cgroup|net"),
+	FIELD("network", TEXT, "what network there is", .choices = "none|host"),
+	FIELD("layers", OBJECT, "what else holds the command in", .fields = layer_fields),
+	FIELD("limits", OBJECT, "what it may use", .fields = limit_fields),
+	FIELD("places", OBJECT, "the file system, in the order it is built", .list = true,
+		.fields = place_fields),
+	FIELD("env", OBJECT, "the environment; values are never shown", .list = true,
+		.fields = env_fields),
+	FIELD("collect", TEXT, "what is kept of the box after it ended", .list = true),
+	FIELD("notices", TEXT, "what the user should know", .list = true),
+	FIELD("name", TEXT, "name of the box; not part of the hash"),
+	FIELD("hash", TEXT, "identifies the box: SHA-256 of all that makes it",
+		.pattern = "^[0-9a-f]{64}$"),
+	FIELDS_END,
+};
+
+/* ---- the writer ---- */
+
+static void write_fields(struct json *j, const struct field *fields);
+
+static void write_choices(struct json *j, const char *choices)
+{
+	size_t n;
+	const char *const *names = opt_split(choices, &n);
+
+	json_open(j, "enum", '[');
+	for (size_t i = 0; i < n; i++)
+		json_string(j, NULL, names[i]);
+	json_close(j, ']');
+}
+
+static void write_form(struct json *j, const struct field *f)
+{
+	static const char *const types[] = {
+		[TEXT] = "string",
+		[WHOLE] = "integer",
+		[FLAG] = "boolean",
+		[OBJECT] = "object",
+	};
+
+	json_string(j, "type", types[f->form]);
+	if (f->form == WHOLE)
+		json_number(j, "minimum", 0);
+	if (f->constant)
+		json_number(j, "const", f->constant);
+	if (f->choices)
+		write_choices(j, f->choices);
+	if (f->pattern)
+		json_string(j, "pattern", f->pattern);
+	if (f->fields)
+		write_fields(j, f->fields);
+}
+
+static void write_field(struct json *j, const struct field *f)
+{
+	json_open(j, f->name, '{');
+	json_string(j, "description", f->about);
+	if (f->list) {
+		json_string(j, "type", "array");
+		json_open(j, "items", '{');
+		write_form(j, f);
+		json_close(j, '}');
+	} else {
+		write_form(j, f);
+	}
+	json_close(j, '}');
+}
+
+static void write_fields(struct json *j, const struct field *fields)
+{
+	json_bool(j, "additionalProperties", false);
+	json_open(j, "required", '[');
+	for (const struct field *f = fields; f->name; f++)
+		if (!f->optional)
+			json_string(j, NULL, f->name);
+	json_close(j, ']');
+	json_open(j, "properties", '{');
+	for (const struct field *f = fields; f->name; f++)
+		write_field(j, f);
+	json_close(j, '}');
+}
+
+static int cmd_schema(void *args, int argc, char **argv)
+{
+	struct str text = { 0 };
+	struct json j = { .out = &text, .indent = true };
+
+	(void)args, (void)argc, (void)argv;
+	json_open(&j, NULL, '{');
+	json_string(&j, "$schema", "https://json-schema.org/draft/2020-12/schema");
+	json_string(&j, "title", "carrel plan");
+	json_string(
+		&j, "description", "what `carrel plan --json` prints: all that a box will be");
+	json_string(&j, "type", "object");
+	write_fields(&j, plan_fields);
+	json_close(&j, '}');
+	str_addc(&text, '\n');
+	return cmd_print(&text);
+}
+
+const struct cmd cmd_schema_entry = {
+	.name = "schema",
+	.about = "print the JSON Schema of plans",
+	.detail = "It describes, as a JSON Schema of draft 2020-12, what `carrel plan --json` "
+		  "prints. Names of files that are not UTF-8 have each such byte as the lone "
+		  "surrogate U+DC80 to U+DCFF.",
+	.run = cmd_schema,
+};

@@ -1,0 +1,175 @@
+/*
+ * cli/cmd.c - from a command's name to its run function, and what all commands share
+ *
+ * The only place that prints a fault. Its text may hold bytes from outside; whoever
+ * wrote it should have made them visible, but the last filter is here, so that no
+ * file name can drive the terminal through an error message.
+ */
+#include "cli/cmd.h"
+#include "cli/help.h"
+#include "cli/opt.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int cmd_find(const char *name, const struct cmd **ret, struct fault *f)
+{
+	VEC(const char *) names = { 0 };
+
+	cmd_each(c) {
+		if (!strcmp(c->name, name)) {
+			*ret = c;
+			return 0;
+		}
+		vec_push(&names, c->name);
+	}
+	fault_set(f, 0, "unknown command '%s'%s", opt_shown(name),
+		opt_suggest(name, names.v, names.n));
+	return fault_fix(f,
+		"See `carrel --help` for the commands; "
+		"`carrel run -- CMD` puts a program into a box.");
+}
+
+const char *cmd_paragraph(const char **text, size_t *ret_len)
+{
+	const char *start = *text, *end;
+
+	if (!start || !*start)
+		return NULL;
+	end = strstr(start, "\n\n");
+	*ret_len = end ? (size_t)(end - start) : strlen(start);
+	*text = end ? end + 2 : NULL;
+	return start;
+}
+
+const char *cmd_synopsis(const struct cmd *c)
+{
+	return mem_printf("carrel %s%s%s%s", c->name, c->opts ? " [OPTION]..." : "",
+		c->args ? " " : "", c->args ? c->args : "");
+}
+
+/* Are the words what the command takes? */
+static int check_words(const struct cmd *c, const struct opt_rest *rest, struct fault *f)
+{
+	unsigned int choice;
+
+	switch (c->takes) {
+	case TAKES_LINE:
+		if (rest->argc == 0 || rest->dashes)
+			return 0;
+		return fault_set(f, 0,
+			"unexpected '%s': the command for the box comes after '--'",
+			opt_shown(rest->argv[0]));
+	case TAKES_CHOICE:
+		if (rest->argc == 0)
+			return fault_set(f, 0, "'%s' needs a word: %s", c->name, c->choices);
+		if (opt_choose(c->choices, rest->argv[0], &choice, f) < 0)
+			return fault_set(f, 0, "%s '%s': %s", c->name, opt_shown(rest->argv[0]),
+				mem_strdup(f->text));
+		break;
+	default:
+		break;
+	}
+	if (rest->argc > (c->takes != TAKES_NOTHING))
+		return fault_set(f, 0, "'%s' takes nothing more: '%s'", c->name,
+			opt_shown(rest->argv[c->takes != TAKES_NOTHING]));
+	return 0;
+}
+
+int cmd_dispatch(int argc, char **argv)
+{
+	struct fault f = { 0 };
+	struct opt_rest rest;
+	const struct cmd *c;
+	enum opt_order order;
+	void *args;
+
+	if (cmd_find(argv[0], &c, &f) < 0)
+		return cmd_fail(&f);
+	args = mem_alloc(c->size);
+	order = c->takes == TAKES_LINE ? OPT_BEFORE_WORDS : OPT_ANYWHERE;
+	if (opt_parse(c->opts, order, args, argc, argv, &rest, &f) < 0 ||
+		(!rest.help && check_words(c, &rest, &f) < 0)) {
+		if (!f.fix[0])
+			fault_fix(&f, "Usage: %s; see `carrel %s --help`.", cmd_synopsis(c),
+				c->name);
+		return cmd_fail(&f);
+	}
+	return rest.help ? help_print(c) : c->run(args, rest.argc, rest.argv);
+}
+
+/* str_add_visible() that leaves backslashes alone, as text made visible before has them. */
+static void add_harmless(struct str *out, const char *text)
+{
+	for (;;) {
+		size_t n = strcspn(text, "\\");
+
+		str_add_visible(out, mem_strndup(text, n));
+		if (!text[n])
+			return;
+		str_addc(out, '\\');
+		text += n + 1;
+	}
+}
+
+/*
+ * In one write, so that lines of several carrels do not mix. That standard error
+ * cannot be written has nowhere to be reported.
+ */
+static void say(const struct str *text)
+{
+	(void)fd_write_all(STDERR_FILENO, text->p, text->len);
+}
+
+int cmd_fail(const struct fault *f)
+{
+	struct str line = { 0 };
+
+	str_add(&line, "carrel: ");
+	add_harmless(&line, f->text);
+	if (f->err)
+		str_addf(&line, ": %s", strerror(f->err));
+	str_addc(&line, '\n');
+	if (f->fix[0]) {
+		str_add(&line, "  ");
+		add_harmless(&line, f->fix);
+		str_addc(&line, '\n');
+	}
+	say(&line);
+	return EXIT_CARREL;
+}
+
+void cmd_note(const char *line)
+{
+	struct str text = { 0 };
+
+	str_add(&text, line[0] == ' ' ? "" : "carrel: ");
+	add_harmless(&text, line);
+	str_addc(&text, '\n');
+	say(&text);
+}
+
+int cmd_print(const struct str *text)
+{
+	struct fault f = { 0 };
+	int rc = fd_write_all(STDOUT_FILENO, text->p, text->len);
+
+	if (rc == 0)
+		return EXIT_SUCCESS;
+	fault_set(&f, -rc, "write to standard output");
+	return cmd_fail(&f);
+}
+
+bool cmd_colour(int fd)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if (no_color && *no_color)
+		return false;
+	return isatty(fd) && term && strcmp(term, "dumb") != 0;
+}

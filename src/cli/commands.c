@@ -1,0 +1,29 @@
+/*
+ * cli/commands.c - every command, in the order of the help
+ */
+#include "cli/cmd.h"
+#include "cli/opt.h"
+
+extern const struct cmd cmd_run_entry, cmd_plan_entry, cmd_shell_entry, cmd_check_entry,
+	cmd_help_entry, cmd_version_entry, cmd_completion_entry, cmd_schema_entry,
+	cmd_man_entry;
+
+const struct cmd *const commands[] = {
+	&cmd_run_entry,
+	&cmd_plan_entry,
+	&cmd_shell_entry,
+	&cmd_check_entry,
+	&cmd_help_entry,
+	&cmd_version_entry,
+	&cmd_completion_entry,
+	&cmd_schema_entry,
+	&cmd_man_entry,
+	NULL,
+};
+
+const char program_about[] = "run a program in a box that holds only what it was given";
+
+const struct opt program_opts[] = {
+	OPT_FLAG('V', "version", struct program_args, version, "print the version and stop"),
+	OPT_END,
+};

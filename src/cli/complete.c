@@ -1,0 +1,349 @@
+/*
+ * cli/complete.c - completion for shells, made from the tables
+ *
+ * Each script is a fixed frame around rows that are written for every command and
+ * option. The scripts run nothing of carrel's, so completing is as fast as the
+ * shell; what they know is what the tables knew when they were printed. As no
+ * option before the command has a value, the first word without a dash is it.
+ */
+#include "cli/complete.h"
+#include "cli/cmd.h"
+#include "cli/opt.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <string.h>
+
+/* Text with a backslash before each byte that is in special. */
+static const char *escaped(const char *text, const char *special)
+{
+	struct str out = { 0 };
+
+	for (; *text; text++) {
+		if (strchr(special, *text))
+			str_addc(&out, '\\');
+		str_addc(&out, *text);
+	}
+	return out.len ? out.p : "";
+}
+
+/* In single quotes as bash and zsh read them; fish knows backslashes in there instead. */
+static const char *quoted(const char *text)
+{
+	struct str out = { 0 };
+
+	str_addc(&out, '\'');
+	for (; *text; text++)
+		str_add(&out, *text == '\'' ? "'\\''" : (char[]){ *text, '\0' });
+	str_addc(&out, '\'');
+	return out.p;
+}
+
+static const char *fish_quoted(const char *text)
+{
+	return mem_printf("'%s'", escaped(text, "\\'"));
+}
+
+/* "a|b" as "a b". */
+static const char *spaced(const char *choices)
+{
+	char *out = mem_strdup(choices);
+
+	for (char *bar = out; (bar = strchr(bar, '|'));)
+		*bar = ' ';
+	return out;
+}
+
+/* The names of the commands, or of those only that take a command line. */
+static const char *command_names(bool with_line)
+{
+	struct str out = { 0 };
+
+	cmd_each(c)
+		if (!with_line || c->takes == TAKES_LINE)
+			str_addf(&out, "%s%s", out.len ? " " : "", c->name);
+	return out.len ? out.p : "";
+}
+
+/* What is offered for a command's own words, or NULL when nothing is known about them. */
+static const char *words_of(const struct cmd *c)
+{
+	if (c->takes == TAKES_CHOICE)
+		return spaced(c->choices);
+	return c->takes == TAKES_COMMAND ? command_names(false) : NULL;
+}
+
+/* ---- bash ---- */
+
+static const char bash_head[] =
+	"# bash completion for carrel; to load it: source <(carrel completion bash)\n"
+	"\n"
+	"_carrel_offer()\n"
+	"{\n"
+	"\tmapfile -t COMPREPLY < <(compgen \"$@\")\n"
+	"}\n"
+	"\n"
+	"# The words from number $1 on are a command line of their own.\n"
+	"_carrel_line()\n"
+	"{\n"
+	"\tif declare -F _command_offset >/dev/null; then\n"
+	"\t\t_command_offset \"$1\"\n"
+	"\telif ((COMP_CWORD == $1)); then\n"
+	"\t\t_carrel_offer -c -- \"${COMP_WORDS[COMP_CWORD]}\"\n"
+	"\telse\n"
+	"\t\tcompopt -o default\n"
+	"\tfi\n"
+	"}\n"
+	"\n"
+	"_carrel()\n"
+	"{\n"
+	"\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command= i\n"
+	"\n"
+	"\tCOMPREPLY=()\n"
+	"\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
+	"\t\tcase ${COMP_WORDS[i]} in\n"
+	"\t\t--)\n"
+	"\t\t\t[[ \" $_carrel_lines \" != *\" $command \"* ]] || _carrel_line $((i + 1))\n"
+	"\t\t\treturn\n"
+	"\t\t\t;;\n"
+	"\t\t-*) ;;\n"
+	"\t\t*) command=${command:-${COMP_WORDS[i]}} ;;\n"
+	"\t\tesac\n"
+	"\tdone\n"
+	"\t# --name=value comes as three words.\n"
+	"\tif [[ $cur == = ]]; then\n"
+	"\t\tcur=\n"
+	"\telif [[ $prev == = ]]; then\n"
+	"\t\tprev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+	"\tfi\n";
+
+static const char *bash_value(const struct opt *row)
+{
+	static const char *const hints[] = {
+		[OPT_HINT_NONE] = ":",
+		[OPT_HINT_FILE] = "compopt -o default",
+		[OPT_HINT_DIR] = "compopt -o dirnames",
+		[OPT_HINT_ENV] = "_carrel_offer -e -- \"$cur\"",
+	};
+
+	if (row->choices)
+		return mem_printf(
+			"_carrel_offer -W %s -- \"$cur\"", quoted(spaced(row->choices)));
+	if (row->stems)
+		return mem_printf("_carrel_offer -W %s -- \"$cur\" && compopt -o nospace",
+			quoted(spaced(row->stems)));
+	return hints[row->hint];
+}
+
+static void bash_values(struct str *out, const struct cmd *c)
+{
+	opt_each(row, c->opts) {
+		if (!row->value)
+			continue;
+		str_addf(out, "\t%s:--%s", c->name, row->name);
+		if (row->letter)
+			str_addf(out, " | %s:-%c", c->name, row->letter);
+		str_addf(out, ")\n\t\t%s\n\t\treturn\n\t\t;;\n", bash_value(row));
+	}
+}
+
+static void bash_words(
+	struct str *out, const char *name, const struct opt *opts, const char *words)
+{
+	str_addf(out, "\t%s) _carrel_offer -W '", name);
+	opt_each(row, opts) {
+		if (row->letter)
+			str_addf(out, "-%c ", row->letter);
+		str_addf(out, "--%s ", row->name);
+	}
+	str_addf(out, "%s' -- \"$cur\" ;;\n", words ? words : "");
+}
+
+void complete_bash(struct str *out)
+{
+	str_add(out, bash_head);
+	str_add(out, "\tcase $command:$prev in\n");
+	cmd_each(c)
+		bash_values(out, c);
+	str_add(out, "\tesac\n\tcase $command in\n");
+	bash_words(out, "''", program_opts, command_names(false));
+	cmd_each(c)
+		bash_words(out, c->name, c->opts, words_of(c));
+	str_addf(out, "\tesac\n}\n\n_carrel_lines='%s'\ncomplete -F _carrel carrel\n",
+		command_names(true));
+}
+
+/* ---- zsh ---- */
+
+static const char *zsh_action(const struct opt *row)
+{
+	static const char *const hints[] = {
+		[OPT_HINT_NONE] = " ",
+		[OPT_HINT_FILE] = "_files",
+		[OPT_HINT_DIR] = "_files -/",
+		[OPT_HINT_ENV] = "_parameters -g \"*export*\"",
+	};
+
+	if (row->choices)
+		return mem_printf("(%s)", spaced(row->choices));
+	if (row->stems)
+		return mem_printf("compadd -S \"\" - %s", spaced(row->stems));
+	return hints[row->hint];
+}
+
+/* One specification for _arguments: '*--name=[help]:VALUE:action'. */
+static void zsh_option(
+	struct str *out, const struct opt *row, const char *spelled, const char *assign)
+{
+	struct str spec = { 0 };
+
+	str_addf(&spec, "%s%s%s[%s]", row->type == OPT_TYPE_CALL ? "*" : "", spelled,
+		row->value ? assign : "", escaped(row->help, "[]:\\"));
+	if (row->value)
+		str_addf(&spec, ":%s:%s", escaped(row->value, ":\\"), zsh_action(row));
+	str_addf(out, " \\\n\t\t\t%s", quoted(spec.p));
+}
+
+static void zsh_arguments(struct str *out, const struct opt *opts)
+{
+	str_add(out, "_arguments -s -S -C");
+	opt_each(row, opts) {
+		zsh_option(out, row, mem_printf("--%s", row->name), "=");
+		if (row->letter)
+			zsh_option(out, row, mem_printf("-%c", row->letter), "+");
+	}
+}
+
+static void zsh_command(struct str *out, const struct cmd *c)
+{
+	const char *words = words_of(c);
+
+	str_addf(out, "\t%s)\n\t\t", c->name);
+	zsh_arguments(out, c->opts);
+	if (words)
+		str_addf(out, " \\\n\t\t\t'1: :(%s)'", words);
+	str_add(out, "\n\t\t;;\n");
+}
+
+static const char zsh_head[] =
+	"#compdef carrel\n"
+	"# zsh completion for carrel; to load it: source <(carrel completion zsh)\n"
+	"\n"
+	"_carrel() {\n"
+	"\tlocal context curcontext=$curcontext state state_descr line\n"
+	"\tlocal -A opt_args\n"
+	"\tlocal -i dashes=${words[(i)--]}\n"
+	"\n"
+	"\tif (( dashes < CURRENT )); then # another command line begins there\n"
+	"\t\t[[ \" $_carrel_lines \" == *\" ${words[2]} \"* ]] || return 1\n"
+	"\t\tshift $dashes words\n"
+	"\t\t(( CURRENT -= dashes ))\n"
+	"\t\t_normal\n"
+	"\t\treturn\n"
+	"\tfi\n"
+	"\t";
+
+static const char zsh_tail[] =
+	"# Found in $fpath this file is the function itself; sourced, it only defines it.\n"
+	"if [[ $funcstack[1] == _carrel ]]; then\n"
+	"\t_carrel \"$@\"\n"
+	"else\n"
+	"\tcompdef _carrel carrel\n"
+	"fi\n";
+
+void complete_zsh(struct str *out)
+{
+	str_add(out, zsh_head);
+	zsh_arguments(out, program_opts);
+	str_add(out,
+		" \\\n\t\t\t'1: :->command' \\\n\t\t\t'*:: :->words'\n"
+		"\tif [[ $state == command ]]; then\n"
+		"\t\t_describe command _carrel_commands\n"
+		"\t\treturn\n"
+		"\tfi\n"
+		"\t[[ $state == words ]] || return\n"
+		"\tcase $words[1] in\n");
+	cmd_each(c)
+		zsh_command(out, c);
+	str_addf(out,
+		"\tesac\n}\n\ntypeset -g _carrel_lines='%s'\n"
+		"typeset -ga _carrel_commands=(\n",
+		command_names(true));
+	cmd_each(c)
+		str_addf(out, "\t%s\n",
+			quoted(mem_printf("%s:%s", c->name, escaped(c->about, ":\\"))));
+	str_add(out, ")\n\n");
+	str_add(out, zsh_tail);
+}
+
+/* ---- fish ---- */
+
+static const char fish_head[] =
+	"# fish completion for carrel; to load it: carrel completion fish | source\n"
+	"\n"
+	"# Are we after the command $argv[1] (none: before any), and not behind a `--`?\n"
+	"function __carrel_at\n"
+	"\tset -l words (commandline -opc)[2..-1]\n"
+	"\tcontains -- -- $words; and return 1\n"
+	"\tset words (string match -v -- '-*' $words)\n"
+	"\ttest \"$words[1]\" = \"$argv[1]\"\n"
+	"end\n"
+	"\n"
+	"# Are we behind a `--`, where another command line begins?\n"
+	"function __carrel_in_line\n"
+	"\tcontains -- -- (commandline -opc)\n"
+	"end\n"
+	"\n"
+	"function __carrel_line\n"
+	"\tset -l words (commandline -opc)\n"
+	"\tset -l first (math (contains -i -- -- $words) + 1)\n"
+	"\tset -l line (string escape -- $words[$first..-1]) (commandline -ct)\n"
+	"\tcomplete -C \"$line\"\n"
+	"end\n"
+	"\n"
+	"complete -c carrel -f\n"
+	"complete -c carrel -n __carrel_in_line -a '(__carrel_line)'\n";
+
+static const char *fish_value(const struct opt *row)
+{
+	static const char *const hints[] = {
+		[OPT_HINT_NONE] = " -x",
+		[OPT_HINT_FILE] = " -r -F",
+		[OPT_HINT_DIR] = " -x -a '(__fish_complete_directories)'",
+		[OPT_HINT_ENV] = " -x -a '(set -nx)'",
+	};
+
+	if (!row->value)
+		return "";
+	if (row->choices || row->stems)
+		return mem_printf(" -x -a %s",
+			fish_quoted(spaced(row->choices ? row->choices : row->stems)));
+	return hints[row->hint];
+}
+
+static void fish_options(struct str *out, const char *name, const struct opt *opts)
+{
+	opt_each(row, opts) {
+		str_addf(out, "complete -c carrel -n '__carrel_at %s' -l %s", name, row->name);
+		if (row->letter)
+			str_addf(out, " -s %c", row->letter);
+		str_addf(out, "%s -d %s\n", fish_value(row), fish_quoted(row->help));
+	}
+}
+
+void complete_fish(struct str *out)
+{
+	str_add(out, fish_head);
+	fish_options(out, "", program_opts);
+	cmd_each(c)
+		str_addf(out, "complete -c carrel -n '__carrel_at' -a %s -d %s\n", c->name,
+			fish_quoted(c->about));
+	cmd_each(c) {
+		const char *words = words_of(c);
+
+		fish_options(out, c->name, c->opts);
+		if (words)
+			str_addf(out, "complete -c carrel -n '__carrel_at %s' -a '%s'\n",
+				c->name, words);
+	}
+}

@@ -1,0 +1,249 @@
+/*
+ * cli/man.c - the manual page carrel(1), made from the tables
+ *
+ * roff with the man(7) macros, as mandoc and groff both read them. What is in no
+ * table of options stands in tables here.
+ */
+#include "cli/man.h"
+#include "cli/cmd.h"
+#include "cli/opt.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#ifndef CARREL_DATE
+#define CARREL_DATE "2026-11-16" /* of the version */
+#endif
+
+struct entry {
+	const char *term, *text;
+};
+
+static const char description[] =
+	"`carrel` runs a program, such as a coding agent, a build or somebody else's script, in a "
+	"box: with its own home, the directory it works in, the system's programs, and of the "
+	"rest of the machine only what was asked for. It needs no root, no daemon and no image; "
+	"a box starts in milliseconds and leaves nothing behind.\n"
+	"\n"
+	"What a box will be is decided first, as a plan: the command, its environment, every "
+	"mount in order, namespaces, limits and layers. The plan is shown and confirmed, and what "
+	"was shown is what is done. When a layer of the box cannot be had on this machine the box "
+	"does not start; `carrel check` tries each and says what to do.";
+
+static const struct entry exit_status[] = {
+	{ "0-255", "The exit code of the command in the box." },
+	{ "125", "carrel itself failed: bad usage, refused, or the box could not be built." },
+	{ "126", "The command was found in the box but could not be executed." },
+	{ "127", "The command was not found in the box." },
+	{ "128+n", "The command was killed by signal n." },
+};
+
+static const struct entry environment[] = {
+	{ "CARREL_DRY_RUN", "Set to anything but `0`, the same as `--dry-run`." },
+	{ "CARREL_BOX", "Set inside a box to its name." },
+	{ "NO_COLOR", "Set to anything, no colours and no bold text are written." },
+	{ "XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME, XDG_RUNTIME_DIR",
+		"Where carrel keeps what is its own, in a directory `carrel` below each. It keeps "
+		"nothing elsewhere." },
+};
+
+static const char passed_on[] =
+	"A box starts with an empty environment. `TERM`, `LANG`, `LC_*`, `TZ`, `COLORTERM`, "
+	"`NO_COLOR` and `EDITOR` are copied into it when they are set; `HOME`, `USER`, `LOGNAME`, "
+	"`SHELL` and `PATH` are made for it; everything else has to be asked for with `--env`.";
+
+static const struct entry files[] = {
+	{ "/dev/tty",
+		"Where the plan is shown and the question is asked before a box starts." },
+	{ "/etc/apparmor.d/carrel",
+		"The profile that allows user namespaces to carrel where AppArmor restricts them." },
+};
+
+/* ---- roff ---- */
+
+static void add_char(struct str *out, char c)
+{
+	static const struct {
+		char c;
+		const char *roff;
+	} special[] = { { '\\', "\\e" }, { '-', "\\-" }, { '\'', "\\(aq" }, { '^', "\\(ha" },
+		{ '~', "\\(ti" }, { '"', "\\(dq" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(special); i++) {
+		if (special[i].c == c) {
+			str_add(out, special[i].roff);
+			return;
+		}
+	}
+	str_addc(out, c);
+}
+
+/* Text as it is, no byte of it a request or escape. */
+static void add_text(struct str *out, const char *text, size_t n)
+{
+	if (n && *text == '.')
+		str_add(out, "\\&");
+	for (size_t i = 0; i < n; i++) {
+		add_char(out, text[i]);
+		if (text[i] == '\n' && i + 1 < n && text[i + 1] == '.')
+			str_add(out, "\\&");
+	}
+}
+
+/* Text in which `this` is bold. */
+static void add_marked(struct str *out, const char *text, size_t n)
+{
+	const char *end = text + n;
+	bool bold = false;
+
+	while (text < end) {
+		const char *tick = memchr(text, '`', (size_t)(end - text));
+
+		add_text(out, text, (size_t)((tick ? tick : end) - text));
+		if (!tick)
+			break;
+		bold = !bold;
+		str_add(out, bold ? "\\fB" : "\\fR");
+		text = tick + 1;
+	}
+	str_addc(out, '\n');
+}
+
+static void add_paragraphs(struct str *out, const char *text)
+{
+	const char *start;
+	size_t n;
+
+	while ((start = cmd_paragraph(&text, &n))) {
+		str_add(out, ".PP\n");
+		if (*start == ' ') {
+			str_add(out, ".nf\n");
+			add_text(out, start, n);
+			str_add(out, "\n.fi\n");
+		} else {
+			add_marked(out, start, n);
+		}
+	}
+}
+
+static void add_heading(struct str *out, const char *text)
+{
+	str_addf(out, ".SH %s\n", text);
+}
+
+/* A section's first paragraph must have no .PP before it. */
+static void add_section(struct str *out, const char *heading, const char *text)
+{
+	static const size_t mark = sizeof(".PP\n") - 1;
+	struct str body = { 0 };
+
+	add_heading(out, heading);
+	add_paragraphs(&body, text);
+	str_add(out, body.p + mark);
+}
+
+static void add_entries(struct str *out, const char *heading, const struct entry *e, size_t n)
+{
+	add_heading(out, heading);
+	for (; n--; e++) {
+		str_add(out, ".TP\n\\fB");
+		add_text(out, e->term, strlen(e->term));
+		str_add(out, "\\fR\n");
+		add_marked(out, e->text, strlen(e->text));
+	}
+}
+
+/* ---- the tables ---- */
+
+static void add_option(struct str *out, const struct opt *row)
+{
+	str_add(out, ".TP\n");
+	if (row->letter)
+		str_addf(out, "\\fB\\-%c\\fR, ", row->letter);
+	str_add(out, "\\fB\\-\\-");
+	add_text(out, row->name, strlen(row->name));
+	str_add(out, "\\fR");
+	if (row->value) {
+		str_add(out, " \\fI");
+		add_text(out, row->value, strlen(row->value));
+		str_add(out, "\\fR");
+	}
+	str_addc(out, '\n');
+	add_marked(out, row->help, strlen(row->help));
+}
+
+static void add_options(struct str *out, const struct opt *opts)
+{
+	opt_each(row, opts)
+		add_option(out, row);
+}
+
+/* Commands with the same table share one list of options, below the first of them. */
+static const struct cmd *first_with(const struct opt *opts)
+{
+	cmd_each(c)
+		if (c->opts == opts)
+			return c;
+	return NULL;
+}
+
+static void add_command(struct str *out, const struct cmd *c)
+{
+	const char *line = cmd_synopsis(c);
+	const struct cmd *owner = first_with(c->opts);
+
+	str_add(out, ".SS ");
+	add_text(out, line, strlen(line));
+	str_addc(out, '\n');
+	add_char(out, (char)toupper(c->about[0]));
+	add_text(out, c->about + 1, strlen(c->about + 1));
+	str_add(out, ".\n");
+	add_paragraphs(out, c->detail);
+	if (!c->opts)
+		return;
+	if (owner == c)
+		add_options(out, c->opts);
+	else
+		str_addf(
+			out, ".PP\nThe options are those of \\fBcarrel %s\\fR.\n", owner->name);
+}
+
+static void add_synopsis(struct str *out)
+{
+	add_heading(out, "SYNOPSIS");
+	cmd_each(c) {
+		const char *line = cmd_synopsis(c);
+		size_t name = strlen("carrel ") + strlen(c->name);
+
+		str_add(out, c == commands[0] ? "\\fB" : ".br\n\\fB");
+		add_text(out, line, name);
+		str_add(out, "\\fR");
+		add_text(out, line + name, strlen(line + name));
+		str_addc(out, '\n');
+	}
+}
+
+void man_page(struct str *out)
+{
+	str_add(out, ".TH CARREL 1 " CARREL_DATE " \"carrel " CARREL_VERSION "\"\n");
+	add_heading(out, "NAME");
+	str_addf(out, "carrel \\- %s\n", program_about);
+	add_synopsis(out);
+	add_section(out, "DESCRIPTION", description);
+	add_heading(out, "OPTIONS");
+	add_options(out, program_opts);
+	add_heading(out, "COMMANDS");
+	str_add(out, "Every command has \\fB\\-\\-help\\fR.\n");
+	cmd_each(c)
+		add_command(out, c);
+	add_entries(out, "EXIT STATUS", exit_status, ARRAY_SIZE(exit_status));
+	add_entries(out, "ENVIRONMENT", environment, ARRAY_SIZE(environment));
+	add_paragraphs(out, passed_on);
+	add_entries(out, "FILES", files, ARRAY_SIZE(files));
+	add_heading(out, "SEE ALSO");
+	str_add(out,
+		".BR bwrap (1),\n.BR seccomp (2),\n.BR landlock (7),\n"
+		".BR mount_namespaces (7),\n.BR user_namespaces (7)\n");
+}

@@ -1,0 +1,30 @@
+/*
+ * cli/run-args.h - the options that run, plan and shell share
+ *
+ * One table for all three, so that what `carrel plan` shows is what `carrel run`
+ * with the same words does.
+ */
+#ifndef CLI_RUN_ARGS_H
+#define CLI_RUN_ARGS_H
+
+#include <stdbool.h>
+
+#include "cli/opt.h"
+#include "plan/request.h"
+
+struct run_args {
+	struct request request;
+	const char *record;
+	unsigned int engine; /* which of the engines; there is one */
+	bool dry, yes, json;
+};
+
+extern const struct opt run_opts[];
+
+/* Print the plan of what was asked, as text or JSON; the exit code. */
+int run_args_show(const struct run_args *a);
+
+/* Plan it, show and ask unless told not to, run it; the exit code. */
+int run_args_start(struct run_args *a);
+
+#endif

@@ -1,0 +1,110 @@
+/*
+ * plan/env.c - the environment of the box
+ *
+ * Starts empty. A short list passes from the host, carrel sets what describes the box, and what the
+ * user asked for comes last and wins.
+ */
+#include "plan/internal.h"
+#include "plan/layout.h"
+#include "plan/host.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void set(struct plan *p, const char *name, const char *value, enum env_from from)
+{
+	struct plan_env entry = { .name = name, .value = value, .from = from };
+
+	vec_each(e, &p->env) {
+		if (!strcmp(e->name, name)) {
+			*e = entry;
+			return;
+		}
+	}
+	vec_push(&p->env, entry);
+}
+
+static const char *host_value(const struct host *h, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *const *e = h->env; *e; e++)
+		if (!strncmp(*e, name, n) && (*e)[n] == '=')
+			return *e + n + 1;
+	return NULL;
+}
+
+static bool passes(const char *name)
+{
+	for (size_t i = 0; i < layout_env_n; i++) {
+		size_t n = strlen(layout_env[i]);
+		bool prefix = layout_env[i][n - 1] == '*';
+
+		if (prefix ? !strncmp(name, layout_env[i], n - 1)
+			   : !strcmp(name, layout_env[i]))
+			return true;
+	}
+	return false;
+}
+
+static void copy_passing(const struct host *h, struct plan *p)
+{
+	for (const char *const *e = h->env; *e; e++) {
+		const char *equals = strchr(*e, '=');
+		const char *name;
+
+		if (!equals)
+			continue;
+		name = mem_strndup(*e, (size_t)(equals - *e));
+		if (passes(name))
+			set(p, name, equals + 1, ENV_HOST);
+	}
+}
+
+/* The host's PATH, less what is not in the box, and with the system's own if that is missing. */
+static const char *box_path(const struct host *h, const struct plan *p)
+{
+	static const char usual[] = "/usr/local/bin:/usr/bin:/bin";
+	const char *at = host_value(h, "PATH");
+	struct str out = { 0 };
+	bool has_system = false;
+
+	for (at = at ? at : ""; *at; at += strcspn(at, ":"), at += *at == ':') {
+		const char *entry = path_clean(mem_strndup(at, strcspn(at, ":")));
+
+		if (entry[0] != '/' || !plan_shows(p, entry) ||
+			path_within(entry, p->workspace))
+			continue;
+		str_addf(&out, "%s%s", out.len ? ":" : "", entry);
+		has_system |= !strcmp(entry, "/usr/bin") || !strcmp(entry, "/bin");
+	}
+	if (!has_system)
+		str_addf(&out, "%s%s", out.len ? ":" : "", usual);
+	return out.p;
+}
+
+int plan_add_env(const struct request *r, const struct host *h, struct plan *p, struct fault *f)
+{
+	copy_passing(h, p);
+	set(p, "HOME", p->home, ENV_SET);
+	set(p, "PATH", box_path(h, p), ENV_SET);
+	set(p, "USER", p->user, ENV_SET);
+	set(p, "LOGNAME", p->user, ENV_SET);
+	set(p, "SHELL", h->shell, ENV_SET);
+	set(p, "CARREL_BOX", p->name, ENV_SET);
+	vec_each(asked, &r->env) {
+		const char *value = asked->value ? asked->value : host_value(h, asked->name);
+
+		if (!value) {
+			fault_set(f, 0, "--env %s: not set here", asked->name);
+			return fault_fix(
+				f, "Set it, or give the value: --env %s=...", asked->name);
+		}
+		set(p, asked->name, value, ENV_ASKED);
+	}
+	return 0;
+}

@@ -1,0 +1,64 @@
+/*
+ * plan/host.h - facts about this machine that the plan depends on
+ *
+ * plan/ makes no system calls: run/survey.c fills this in, tests write it by hand.
+ * All paths are absolute and canonical (no symlinks) unless said otherwise.
+ */
+#ifndef PLAN_HOST_H
+#define PLAN_HOST_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/mem.h"
+
+enum kind { KIND_ABSENT, KIND_FILE, KIND_DIR, KIND_LINK, KIND_OTHER };
+
+/* One path that was looked at. For a link, `real` is where it leads (NULL: nowhere). */
+struct fact {
+	const char *path;
+	enum kind kind;      /* of the path itself, links not followed */
+	enum kind real_kind; /* after following */
+	const char *real;    /* canonical */
+	const char *link;    /* a link's text */
+};
+
+enum rule_kind { RULE_PROTECT, RULE_HIDE };
+
+/*
+ * A path to protect or hide, and every part of it from just below the writable
+ * root down to the path itself or to the first part that is missing. Links on the
+ * way are in the trail, and so is what they lead to.
+ */
+struct rule {
+	enum rule_kind kind;
+	const char *why; /* the default's or option's text that asked for it */
+	VEC(struct fact) trail;
+};
+
+struct host {
+	uid_t uid;
+	gid_t gid;
+	const char *user, *group; /* names for the generated passwd and group files */
+	const char *home;         /* canonical when it exists */
+	const char *shell;        /* absolute path */
+	const char *cwd;
+	const char *const *env; /* NAME=VALUE, NULL-terminated */
+	int landlock_abi;       /* 0: not available */
+	unsigned long long ram; /* bytes */
+	bool nested;            /* already in a user namespace of ours or another's */
+
+	struct fact *system;     /* parallel to layout_system[] */
+	struct fact *etc;        /* parallel to layout_etc[] */
+	struct fact *toolchains; /* parallel to layout_toolchains[], below home */
+	struct fact *mounts;     /* parallel to request->mounts */
+	struct fact workspace;
+	VEC(struct rule) rules;
+
+	/* A linked worktree's repository lives elsewhere; both NULL when there is none. */
+	const char
+		*git_common; /* its common directory, proven to point back at the workspace */
+	const char *git_notice; /* why a repository elsewhere is left out of the box */
+};
+
+#endif

@@ -1,0 +1,177 @@
+#include "plan/layout.h"
+#include "base/mem.h"
+
+const char *const layout_system[] = {
+	"/usr",
+	"/bin",
+	"/sbin",
+	"/lib",
+	"/lib32",
+	"/lib64",
+	"/libx32",
+	"/opt",
+	"/nix",
+	"/gnu",
+};
+const size_t layout_system_n = ARRAY_SIZE(layout_system);
+
+/*
+ * /etc is picked, not shared: it is where machines keep secrets and the names of
+ * internal hosts. passwd, group, hosts, hostname, nsswitch.conf and resolv.conf are made
+ * by the plan.
+ */
+const struct layout_etc layout_etc[] = {
+	{ "alternatives", false },
+	{ "bash.bashrc", false },
+	{ "ca-certificates", false },
+	{ "ca-certificates.conf", false },
+	{ "crypto-policies", false },
+	{ "debian_version", false },
+	{ "fonts", false },
+	{ "inputrc", false },
+	{ "ld.so.cache", false },
+	{ "ld.so.conf", false },
+	{ "ld.so.conf.d", false },
+	{ "localtime", false },
+	{ "magic", false },
+	{ "mime.types", false },
+	{ "os-release", false },
+	{ "pki", false },
+	{ "profile", false },
+	{ "profile.d", false },
+	{ "protocols", false },
+	{ "services", false },
+	{ "shells", false },
+	{ "ssl", false },
+	{ "terminfo", false },
+	{ "timezone", false },
+	{ "vim", false },
+	{ "java-11-openjdk", false },
+	{ "java-17-openjdk", false },
+	{ "java-21-openjdk", false },
+	{ "maven", false },
+	{ "python3", false },
+	{ "perl", false },
+	{ "static", false }, /* NixOS: what most of /etc links to */
+	{ "hosts", true },
+	{ "resolv.conf", true },
+	{ "gai.conf", true },
+	{ "host.conf", true },
+};
+const size_t layout_etc_n = ARRAY_SIZE(layout_etc);
+
+/*
+ * Only the part of a toolchain that holds programs: ~/.cargo itself also holds the
+ * registry token, ~/.npm the cache of private packages.
+ */
+const struct layout_toolchain layout_toolchains[] = {
+	{ ".asdf", NULL },
+	{ ".bun/bin", NULL },
+	{ ".cargo/bin", NULL },
+	{ ".deno/bin", NULL },
+	{ ".dotnet", NULL },
+	{ ".elan", NULL },
+	{ ".fnm", NULL },
+	{ ".ghcup", NULL },
+	{ ".goenv", NULL },
+	{ ".jenv", NULL },
+	{ ".juliaup", NULL },
+	{ ".local/bin", NULL },
+	{ ".local/lib/node_modules", ".local/bin" },
+	{ ".local/share/fnm", NULL },
+	{ ".local/share/mise", NULL },
+	{ ".local/share/pnpm", NULL },
+	{ ".local/share/uv/python", ".local/bin" },
+	{ ".local/share/uv/tools", ".local/bin" },
+	{ ".nodenv", NULL },
+	{ ".npm-global", NULL },
+	{ ".nvm", NULL },
+	{ ".opam", NULL },
+	{ ".pyenv", NULL },
+	{ ".rbenv", NULL },
+	{ ".rustup", ".cargo/bin" },
+	{ ".sdkman/candidates", NULL },
+	{ ".volta", NULL },
+	{ "go/bin", NULL },
+};
+const size_t layout_toolchains_n = ARRAY_SIZE(layout_toolchains);
+
+/*
+ * Files in a project that tools on the host run or obey without being asked: an agent
+ * that can write them runs code outside its box the next time the user works there.
+ */
+const struct layout_rule layout_protect[] = {
+	{ ".claude/settings.json" },
+	{ ".claude/settings.local.json" },
+	{ ".claude/hooks" },
+	{ ".mcp.json" },
+	{ ".codex" },
+	{ ".gemini" },
+	{ "opencode.json" },
+	{ ".vscode" },
+	{ ".idea" },
+	{ ".envrc" },
+	{ "carrel.json" },
+};
+const size_t layout_protect_n = ARRAY_SIZE(layout_protect);
+
+/*
+ * The same below a repository's git directory. commondir matters although it is
+ * usually absent: a git directory that has one takes config and hooks from where it points.
+ */
+const struct layout_rule layout_protect_git[] = {
+	{ "hooks" },
+	{ "config" },
+	{ "config.worktree" },
+	{ "commondir" },
+};
+const size_t layout_protect_git_n = ARRAY_SIZE(layout_protect_git);
+
+const struct layout_rule layout_hide[] = {
+	{ "**/.env" },
+	{ "**/.env.*" },
+	{ "!**/.env.example" },
+};
+const size_t layout_hide_n = ARRAY_SIZE(layout_hide);
+
+const char *const layout_env[] = {
+	"TERM",
+	"LANG",
+	"LANGUAGE",
+	"LC_*",
+	"TZ",
+	"COLORTERM",
+	"NO_COLOR",
+	"EDITOR",
+};
+const size_t layout_env_n = ARRAY_SIZE(layout_env);
+
+/*
+ * Started by root, uid 1000 in the box is uid 0 to the kernel, and some files in proc
+ * ask only for that (core_pattern runs a program on the host). For anybody else the
+ * kernel refuses already, and a proc with nothing on top of it is what lets a box in
+ * a box mount its own.
+ */
+const struct layout_proc layout_proc_root[] = {
+	{ "/proc/acpi", true, false },
+	{ "/proc/asound", true, false },
+	{ "/proc/bus", true, false },
+	{ "/proc/driver", true, false },
+	{ "/proc/dynamic_debug", true, false },
+	{ "/proc/fs", true, false },
+	{ "/proc/irq", true, false },
+	{ "/proc/kcore", false, true },
+	{ "/proc/keys", false, true },
+	{ "/proc/kmsg", false, true },
+	{ "/proc/kpagecgroup", false, true },
+	{ "/proc/kpagecount", false, true },
+	{ "/proc/kpageflags", false, true },
+	{ "/proc/latency_stats", false, true },
+	{ "/proc/mtrr", false, true },
+	{ "/proc/sched_debug", false, true },
+	{ "/proc/scsi", true, false },
+	{ "/proc/sys", true, false },
+	{ "/proc/sysrq-trigger", false, false },
+	{ "/proc/timer_list", false, true },
+};
+const size_t layout_proc_root_n = ARRAY_SIZE(layout_proc_root);

@@ -1,0 +1,317 @@
+/*
+ * plan/places.c - the file system of the box, without the rules
+ *
+ * The box's root is a small read-only tmpfs. What the host shares is bound into it
+ * read-only; what the box may write without leaving a trace (home, /tmp, ...) is scratch
+ * on that same tmpfs; the workspace is bound at its own path. Sorting by target puts every
+ * place after the one it lies in, so the engine can simply go down the list.
+ */
+#include "plan/internal.h"
+#include "plan/layout.h"
+#include "plan/host.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void add(struct plan *p, struct place place)
+{
+	if (!place.why)
+		place.why = "base";
+	vec_push(&p->places, place);
+}
+
+static void add_file(struct plan *p, const char *target, const char *text)
+{
+	add(p,
+		(struct place){
+			.kind = PLACE_FILE, .target = target, .text = text, .mode = 0644 });
+}
+
+static void add_link(struct plan *p, const char *target, const char *text)
+{
+	add(p, (struct place){ .kind = PLACE_LINK, .target = target, .text = text });
+}
+
+static void add_scratch(struct plan *p, const char *target, mode_t mode)
+{
+	add(p,
+		(struct place){ .kind = PLACE_SCRATCH,
+			.target = target,
+			.rw = true,
+			.dir = true,
+			.mode = mode });
+}
+
+/* What is there after following links is bound at the name that was looked up. */
+static void add_bind(
+	struct plan *p, const struct fact *fact, const char *target, bool rw, const char *why)
+{
+	add(p,
+		(struct place){ .kind = PLACE_BIND,
+			.target = target,
+			.source = fact->real,
+			.rw = rw,
+			.dir = fact->real_kind == KIND_DIR,
+			.why = why,
+			.mode = 0755 });
+}
+
+static void add_system(const struct host *h, struct plan *p)
+{
+	for (size_t i = 0; i < layout_system_n; i++) {
+		const struct fact *fact = &h->system[i];
+
+		if (fact->kind == KIND_LINK)
+			add_link(p, layout_system[i], fact->link);
+		else if (fact->kind == KIND_DIR)
+			add_bind(p, fact, layout_system[i], false, "system");
+	}
+}
+
+static void add_dev(struct plan *p)
+{
+	static const char *const nodes[] = { "full", "null", "random", "tty", "urandom",
+		"zero" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
+		const char *path = mem_printf("/dev/%s", nodes[i]);
+
+		add(p,
+			(struct place){ .kind = PLACE_BIND,
+				.target = path,
+				.source = path,
+				.rw = true,
+				.device = true,
+				.mode = 0666 });
+	}
+	add_link(p, "/dev/fd", "/proc/self/fd");
+	add_link(p, "/dev/stdin", "/proc/self/fd/0");
+	add_link(p, "/dev/stdout", "/proc/self/fd/1");
+	add_link(p, "/dev/stderr", "/proc/self/fd/2");
+	add_link(p, "/dev/ptmx", "pts/ptmx");
+	add(p,
+		(struct place){
+			.kind = PLACE_PTS, .target = "/dev/pts", .rw = true, .dir = true });
+	add_scratch(p, "/dev/shm", 01777);
+}
+
+static void add_proc(const struct host *h, struct plan *p)
+{
+	add(p,
+		(struct place){
+			.kind = PLACE_PROC, .target = "/proc", .rw = true, .dir = true });
+	if (h->uid != 0)
+		return;
+	for (size_t i = 0; i < layout_proc_root_n; i++) {
+		const struct layout_proc *l = &layout_proc_root[i];
+
+		add(p,
+			(struct place){ .kind = l->hide ? PLACE_HIDE : PLACE_SEAL,
+				.target = l->path,
+				.dir = l->dir,
+				.optional = true,
+				.why = "started by root" });
+	}
+}
+
+static void add_accounts(struct plan *p, const struct host *h)
+{
+	struct str passwd = { 0 }, group = { 0 };
+
+	if (p->uid != 0) {
+		str_add(&passwd, "root:x:0:0:root:/root:/usr/sbin/nologin\n");
+		str_add(&group, "root:x:0:\n");
+	}
+	str_addf(&passwd, "%s:x:%u:%u::%s:%s\n", p->user, p->uid, p->gid, p->home, h->shell);
+	str_addf(&group, "%s:x:%u:\n", h->group, p->gid);
+	if (p->uid != 65534)
+		str_add(&passwd,
+			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
+	if (p->gid != 65534)
+		str_add(&group, "nogroup:x:65534:\n");
+	add_file(p, "/etc/passwd", passwd.p);
+	add_file(p, "/etc/group", group.p);
+}
+
+static void add_etc(const struct host *h, struct plan *p)
+{
+	bool shared_net = p->network == NETWORK_HOST;
+
+	add_accounts(p, h);
+	add_file(p, "/etc/hostname", mem_printf("%s\n", p->name));
+	add_file(p, "/etc/nsswitch.conf",
+		"passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
+		"networks: files\nprotocols: files\nservices: files\n");
+	add_link(p, "/etc/mtab", "/proc/self/mounts");
+	if (!shared_net) {
+		add_file(p, "/etc/hosts",
+			mem_printf("127.0.0.1 localhost\n::1 localhost ip6-localhost\n"
+				   "127.0.1.1 %s\n",
+				p->name));
+		add_file(p, "/etc/resolv.conf", "# no network in this box\n");
+	}
+	for (size_t i = 0; i < layout_etc_n; i++) {
+		const struct fact *fact = &h->etc[i];
+
+		if (layout_etc[i].only_with_network && !shared_net)
+			continue;
+		if (fact->real_kind == KIND_FILE || fact->real_kind == KIND_DIR)
+			add_bind(p, fact, mem_printf("/etc/%s", layout_etc[i].name), false,
+				"system");
+	}
+}
+
+/* Is some entry of the user's PATH in or below dir? */
+static bool on_path(const struct host *h, const char *dir)
+{
+	for (const char *const *e = h->env; *e; e++) {
+		const char *at;
+
+		if (!str_starts(*e, "PATH="))
+			continue;
+		for (at = *e + 5; *at; at += strcspn(at, ":"), at += *at == ':') {
+			char *entry = path_clean(mem_strndup(at, strcspn(at, ":")));
+
+			if (path_within(entry, dir))
+				return true;
+		}
+	}
+	return false;
+}
+
+static void add_toolchains(const struct host *h, struct plan *p)
+{
+	for (size_t i = 0; i < layout_toolchains_n; i++) {
+		const struct layout_toolchain *t = &layout_toolchains[i];
+		const struct fact *fact = &h->toolchains[i];
+
+		if (fact->real_kind == KIND_DIR &&
+			on_path(h, path_join(h->home, t->when ? t->when : t->dir)))
+			add_bind(p, fact, path_join(h->home, t->dir), false, "toolchain");
+	}
+}
+
+static int check_target(const char *target, const char *source, struct fault *f)
+{
+	static const char *const ours[] = { "/proc", "/dev", "/etc/passwd", "/etc/group" };
+
+	if (target[0] != '/' || !target[1])
+		return fault_set(f, 0,
+			"--mount %s: the target '%s' must be an absolute path "
+			"other than /",
+			str_visible(source), str_visible(target));
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+		if (path_within(target, ours[i]))
+			return fault_set(f, 0, "--mount %s: %s is the box's own",
+				str_visible(source), ours[i]);
+	return 0;
+}
+
+static int add_mounts(
+	const struct request *r, const struct host *h, struct plan *p, struct fault *f)
+{
+	for (size_t i = 0; i < r->mounts.n; i++) {
+		const struct request_mount *m = &r->mounts.v[i];
+		const struct fact *fact = &h->mounts[i];
+		const char *target = path_clean(m->target ? m->target : fact->path);
+		int rc;
+
+		if (fact->real_kind == KIND_ABSENT)
+			return fault_set(f, ENOENT, "--mount %s", str_visible(m->source));
+		if (path_within(fact->real, "/proc"))
+			return fault_set(f, 0,
+				"--mount %s: the host's proc would show its "
+				"processes to the box",
+				str_visible(m->source));
+		rc = check_target(target, m->source, f);
+		if (rc < 0)
+			return rc;
+		add_bind(p, fact, target, m->rw, "--mount");
+		p->places.v[p->places.n - 1].moved = strcmp(target, fact->path) != 0;
+	}
+	return 0;
+}
+
+int plan_add_places(
+	const struct request *r, const struct host *h, struct plan *p, struct fault *f)
+{
+	add_system(h, p);
+	add_etc(h, p);
+	add_proc(h, p);
+	add_dev(p);
+	add_scratch(p, "/tmp", 01777);
+	add_scratch(p, "/var/tmp", 01777);
+	add_scratch(p, "/run", 0755);
+	add_link(p, "/var/run", "/run");
+	add_scratch(p, p->home, 0700);
+	add_toolchains(h, p);
+	add(p,
+		(struct place){ .kind = PLACE_BIND,
+			.target = p->workspace,
+			.source = p->workspace,
+			.rw = true,
+			.dir = true,
+			.why = "workspace",
+			.mode = 0755 });
+	if (h->git_common)
+		add(p,
+			(struct place){ .kind = PLACE_BIND,
+				.target = h->git_common,
+				.source = h->git_common,
+				.rw = true,
+				.dir = true,
+				.mode = 0755,
+				.why = "repository of this worktree" });
+	return add_mounts(r, h, p, f);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return path_compare(x->target, y->target);
+}
+
+/*
+ * Sorted, the places around one target are those still open on a stack: each
+ * lies in the one below it. Linear, because hundreds of mounts are ordinary.
+ */
+int plan_order_places(struct plan *p, struct fault *f)
+{
+	size_t *open = mem_alloc(p->places.n * sizeof(*open)), n = 0;
+
+	qsort(p->places.v, p->places.n, sizeof(*p->places.v), compare);
+	for (size_t i = 0; i < p->places.n; i++) {
+		struct place *place = &p->places.v[i];
+		const struct place *in;
+
+		if (i && !strcmp(place[-1].target, place->target))
+			return fault_set(f, 0,
+				"two things want to be at %s in the box: %s and %s",
+				str_visible(place->target), place[-1].why, place->why);
+		while (n && !path_within(place->target, p->places.v[open[n - 1]].target))
+			n--;
+		in = n ? &p->places.v[open[n - 1]] : NULL;
+		if (in && !in->dir)
+			return fault_set(f, ENOTDIR, "%s: %s in the box is no directory",
+				str_visible(place->target), str_visible(in->target));
+		place->create = !in || in->kind == PLACE_SCRATCH || in->kind == PLACE_DIR;
+		open[n++] = i;
+	}
+	return 0;
+}
+
+bool plan_shows(const struct plan *p, const char *path)
+{
+	const struct place *in = NULL;
+
+	vec_each(place, &p->places)
+		if (path_within(path, place->target))
+			in = place;
+	return in && (in->kind == PLACE_LINK || (in->kind == PLACE_BIND && !in->moved));
+}

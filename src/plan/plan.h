@@ -1,0 +1,112 @@
+/*
+ * plan/plan.h - the plan: all that a box will be, as data
+ *
+ * argv ─ cli ─▶ request ─▶ survey ─▶ plan ─▶ shown, confirmed ─▶ engine ─▶ supervise
+ *
+ * plan_resolve() decides everything; the engine only executes, in this order, what
+ * stands here; plan_print() and plan_json() show the very same struct. Values of
+ * environment variables are carried for the engine and never shown nor hashed.
+ */
+#ifndef PLAN_PLAN_H
+#define PLAN_PLAN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/mem.h"
+#include "plan/request.h"
+
+struct fault;
+struct host;
+struct str;
+
+/* How one place in the box comes to be. Executed in list order: parents before children. */
+enum place_kind {
+	PLACE_DIR,     /* an empty directory of the box's own root */
+	PLACE_LINK,    /* a symlink of the box's own root, `text` is where it leads */
+	PLACE_FILE,    /* a file of the box's own root, `text` is what it says */
+	PLACE_BIND,    /* a mount of the host's `source` */
+	PLACE_SCRATCH, /* a writable directory of the box's own tmpfs */
+	PLACE_PROC,    /* a proc of the box's own pid namespace */
+	PLACE_PTS,     /* a devpts instance of the box's own */
+	PLACE_PIN, /* source mounted over itself: it can be used but not renamed or removed */
+	PLACE_PROTECT, /* source mounted over itself, read-only */
+	PLACE_STUB,    /* like PROTECT, for a name that is absent: see box/stub.h */
+	PLACE_HIDE,    /* an empty unreadable file or directory on top of what is there */
+	PLACE_SEAL,    /* a path of the box itself mounted over itself, read-only */
+};
+
+struct place {
+	enum place_kind kind;
+	const char *target; /* in the box */
+	const char *source; /* on the host, or NULL */
+	const char *text;   /* LINK, FILE */
+	const char *why; /* for the person: "system", "toolchain", "workspace", a rule's text */
+	bool rw;
+	bool dir;      /* a directory (else a file or, for PIN, perhaps a link) */
+	bool device;   /* a bind on which device nodes work: /dev only */
+	bool create;   /* the target lies in the box's own root: make it; else it must exist */
+	bool moved;    /* a bind that is elsewhere in the box than on the host */
+	bool optional; /* SEAL, HIDE: not every kernel has this file; nothing to do when absent */
+	mode_t mode;   /* of what is made */
+};
+
+enum env_from { ENV_HOST, ENV_SET, ENV_ASKED };
+
+struct plan_env {
+	const char *name, *value;
+	enum env_from from; /* copied from the host, made by carrel, given by the user */
+};
+
+struct plan_limit {
+	const char *name;
+	unsigned long long value;
+};
+
+enum seccomp_program { SECCOMP_STRICT, SECCOMP_NEST };
+
+struct plan {
+	const char *name;   /* also the host name inside; not part of the hash */
+	const char *engine; /* "native" */
+	const char *const *argv;
+	const char *workdir;
+	const char *workspace;
+	const char *home;
+
+	uid_t uid, host_uid; /* inside, outside */
+	gid_t gid, host_gid;
+	const char *user;
+
+	unsigned long namespaces; /* CLONE_NEW* bits */
+	enum network network;
+	enum seccomp_program seccomp;
+	int landlock_abi; /* 0: no Landlock layer (only with nest) */
+	bool nest;
+
+	struct request_limits limits; /* resolved: defaults filled in */
+	unsigned long long scratch_inodes;
+
+	VEC(struct place) places;
+	VEC(struct plan_env) env;
+	VEC(const char *) notices; /* for the person, before the confirmation */
+};
+
+/* Decide everything. Pure: no system calls. */
+int plan_resolve(
+	const struct request *r, const struct host *h, struct plan *ret, struct fault *f);
+
+/* For a person, for a machine, and the hash (64 hex digits) that names this box. */
+void plan_print(const struct plan *p, bool colour, struct str *out);
+void plan_json(const struct plan *p, struct str *out);
+const char *plan_hash(const struct plan *p);
+
+/* Names of the enums as the JSON has them. */
+const char *place_kind_name(enum place_kind kind);
+const char *env_from_name(enum env_from from);
+const char *network_name(enum network network);
+const char *seccomp_name(enum seccomp_program program);
+
+/* Is this place a mount of its own (as /proc/self/mountinfo shows it)? */
+bool place_is_mount(const struct place *place);
+
+#endif

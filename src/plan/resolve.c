@@ -1,0 +1,166 @@
+/*
+ * plan/resolve.c - from what was asked and what is there to the plan
+ */
+#include "plan/internal.h"
+#include "plan/host.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+enum { INSIDE_ROOT_ID = 1000 }; /* clients refuse to run unattended as uid 0 */
+
+#define GIB (1ULL << 30)
+
+static int check_workspace(const struct host *h, struct plan *p, struct fault *f)
+{
+	static const char *const never[] = { "/proc", "/dev", "/sys", "/etc" };
+	const char *dir = h->workspace.real;
+
+	if (h->workspace.real_kind == KIND_ABSENT)
+		return fault_set(f, ENOENT, "workspace %s", str_visible(h->workspace.path));
+	if (h->workspace.real_kind != KIND_DIR)
+		return fault_set(f, ENOTDIR, "workspace %s", str_visible(h->workspace.path));
+	if (path_within(h->home, dir)) {
+		fault_set(f, 0, "the workspace %s holds your home directory", str_visible(dir));
+		return fault_fix(f,
+			"Run carrel in a project's own directory, or name one with "
+			"--workspace DIR.");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(never); i++)
+		if (path_within(dir, never[i]) || !dir[1])
+			return fault_set(f, 0, "%s cannot be a workspace", str_visible(dir));
+	p->workspace = dir;
+	p->workdir = path_within(h->cwd, dir) ? h->cwd : dir;
+	return 0;
+}
+
+static int resolve_name(const struct request *r, struct plan *p, struct fault *f)
+{
+	char slug[41];
+	size_t n = 0;
+
+	if (r->name) {
+		size_t len = strlen(r->name);
+
+		if (!len || len > 63 || !isalnum((unsigned char)r->name[0]) ||
+			strspn(r->name,
+				"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				"0123456789-") != len)
+			return fault_set(f, 0,
+				"--name '%s': a name is 1 to 63 letters, digits "
+				"and dashes, and begins with a letter or digit",
+				str_visible(r->name));
+		p->name = r->name;
+		return 0;
+	}
+	for (const char *s = path_base(p->workspace); *s && n + 1 < sizeof(slug); s++) {
+		if (isascii(*s) && isalnum((unsigned char)*s))
+			slug[n++] = (char)tolower((unsigned char)*s);
+		else if (n && slug[n - 1] != '-')
+			slug[n++] = '-';
+	}
+	while (n && slug[n - 1] == '-')
+		n--;
+	slug[n] = '\0';
+	p->name = mem_printf("carrel-%s", n ? slug : "box");
+	return 0;
+}
+
+static void resolve_identity(const struct host *h, struct plan *p)
+{
+	p->host_uid = h->uid;
+	p->host_gid = h->gid;
+	p->uid = h->uid ? h->uid : INSIDE_ROOT_ID;
+	p->gid = h->uid ? h->gid : INSIDE_ROOT_ID;
+	p->user = h->user;
+	p->home = h->home;
+}
+
+static int resolve_limits(
+	const struct request *r, const struct host *h, struct plan *p, struct fault *f)
+{
+	p->limits = r->limits;
+	if (h->uid == 0 && r->limits.pids) {
+		fault_set(f, 0, "--limit pids: the kernel does not count root's processes");
+		return fault_fix(f, "Start carrel as a normal user to limit processes.");
+	}
+	if (!p->limits.pids && h->uid != 0)
+		p->limits.pids = 4096;
+	if (!p->limits.scratch) {
+		p->limits.scratch = h->ram / 4;
+		if (p->limits.scratch > 8 * GIB)
+			p->limits.scratch = 8 * GIB;
+	}
+	p->scratch_inodes = 1000000;
+	return 0;
+}
+
+static int resolve_layers(
+	const struct request *r, const struct host *h, struct plan *p, struct fault *f)
+{
+	p->network = r->network;
+	p->namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
+		CLONE_NEWUTS | CLONE_NEWCGROUP |
+		(r->network == NETWORK_HOST ? 0 : CLONE_NEWNET);
+	p->nest = r->nest;
+	p->seccomp = r->nest ? SECCOMP_NEST : SECCOMP_STRICT;
+	/* Landlock forbids every mount, so a box in which boxes are built goes without. */
+	p->landlock_abi = r->nest ? 0 : h->landlock_abi;
+	if (r->nest && h->uid == 0) {
+		fault_set(f, 0, "--nest: not when started by root");
+		return fault_fix(f,
+			"Start carrel as a normal user; the files in /proc that must be "
+			"sealed for root would stop a box inside from having its own.");
+	}
+	if (r->nest)
+		vec_push(&p->notices,
+			"--nest: Landlock is off and mount and namespace calls are "
+			"open in this box");
+	if (!r->nest && !h->landlock_abi) {
+		fault_set(f, 0,
+			"Landlock is not available: this kernel was built or started "
+			"without it");
+		return fault_fix(f,
+			"Linux 5.13 or later with 'landlock' in the list of LSMs is "
+			"needed (boot with lsm=landlock,... ); see carrel check.");
+	}
+	if (!r->nest && h->landlock_abi < 2)
+		vec_push(&p->notices,
+			"Landlock ABI 1: files cannot be moved between directories "
+			"in the box (Linux 5.19 lifts this)");
+	return 0;
+}
+
+int plan_resolve(
+	const struct request *r, const struct host *h, struct plan *ret, struct fault *f)
+{
+	struct plan p = { .engine = "native", .argv = r->argv };
+	int rc;
+
+	resolve_identity(h, &p);
+	if ((rc = check_workspace(h, &p, f)) < 0 || (rc = resolve_name(r, &p, f)) < 0 ||
+		(rc = resolve_limits(r, h, &p, f)) < 0 ||
+		(rc = resolve_layers(r, h, &p, f)) < 0 ||
+		(rc = plan_add_places(r, h, &p, f)) < 0 || (rc = plan_order_places(&p, f)) < 0)
+		return rc;
+	plan_add_rules(h, &p);
+	rc = plan_add_env(r, h, &p, f);
+	if (rc < 0)
+		return rc;
+	if (!p.argv) {
+		const char **shell = mem_alloc(2 * sizeof(*shell));
+
+		shell[0] = h->shell;
+		p.argv = shell;
+	}
+	if (h->git_notice)
+		vec_push(&p.notices, h->git_notice);
+	*ret = p;
+	return 0;
+}

@@ -1,0 +1,130 @@
+/*
+ * plan/rules.c - protected and hidden paths, as mounts on top of mounts
+ *
+ * A read-only mount on .git/hooks alone is no protection: `mv .git x` and the name
+ * is free again. A mount point cannot be renamed or removed, so every directory
+ * (and every symlink) between the writable root and the protected path becomes one:
+ * it is mounted over itself, a pin. A protected name that is absent gets a stub to
+ * hang the mount on (box/stub.h).
+ *
+ * A rule is about a path of the host, and that path may be reached through more than
+ * one bind (`--mount` of the parent, say). So each rule is laid on every bind that
+ * shows the path; hidden ones on all, protected ones where the bind is writable.
+ */
+#include "plan/internal.h"
+#include "plan/host.h"
+#include "plan/plan.h"
+#include "base/path.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of two masks at one target, the stronger stays. */
+static int strength(enum place_kind kind)
+{
+	return kind == PLACE_HIDE ? 3 : kind == PLACE_PROTECT ? 2 : kind == PLACE_STUB ? 1 : 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+	int by_path = path_compare(x->target, y->target);
+
+	return by_path ? by_path : strength(y->kind) - strength(x->kind);
+}
+
+/* The bind that is on top at target: the last and deepest whose target holds it. */
+static const struct place *bind_at(const struct plan *p, size_t n, const char *target)
+{
+	const struct place *in = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (path_within(target, p->places.v[i].target))
+			in = &p->places.v[i];
+	return in;
+}
+
+static enum place_kind mask_kind(const struct rule *rule, const struct fact *fact, bool last)
+{
+	if (!last || fact->kind == KIND_LINK)
+		return PLACE_PIN;
+	if (fact->kind == KIND_ABSENT)
+		return PLACE_STUB;
+	return rule->kind == RULE_HIDE ? PLACE_HIDE : PLACE_PROTECT;
+}
+
+typedef VEC(struct place) place_vec;
+
+/* Lay one rule on one bind. */
+static void add_masks(const struct plan *p, size_t n, const struct place *bind,
+	const struct rule *rule, place_vec *masks)
+{
+	for (size_t i = 0; i < rule->trail.n; i++) {
+		const struct fact *fact = &rule->trail.v[i];
+		bool last = i + 1 == rule->trail.n;
+		enum place_kind kind = mask_kind(rule, fact, last);
+		const char *target;
+
+		if (!path_within(fact->path, bind->source) || !strcmp(fact->path, bind->source))
+			continue;
+		if (kind == PLACE_STUB && rule->kind == RULE_HIDE)
+			continue; /* nothing there to hide */
+		target = path_join(bind->target, path_below(fact->path, bind->source));
+		if (bind_at(p, n, target) != bind)
+			continue;
+		vec_push(masks,
+			((struct place){ .kind = kind,
+				.target = target,
+				.source = fact->path,
+				.why = rule->why,
+				.rw = kind == PLACE_PIN,
+				.dir = fact->kind == KIND_DIR || fact->kind == KIND_ABSENT }));
+	}
+}
+
+/*
+ * Sorted by path: drop what a mask already in the list makes unnecessary. Below a hidden
+ * path there is nothing left to lay on; below a read-only one nothing can be renamed, so
+ * only hiding still adds something.
+ */
+static void keep_needed(struct plan *p, const place_vec *masks)
+{
+	const struct place *hidden = NULL, *fixed = NULL, *before = NULL;
+
+	vec_each(m, masks) {
+		if (before && !strcmp(before->target, m->target))
+			continue;
+		before = m;
+		if (hidden && path_within(m->target, hidden->target))
+			continue;
+		if (fixed && path_within(m->target, fixed->target) && m->kind != PLACE_HIDE)
+			continue;
+		if (m->kind == PLACE_HIDE)
+			hidden = m;
+		if (m->kind == PLACE_PROTECT && m->dir)
+			fixed = m;
+		vec_push(&p->places, *m);
+	}
+}
+
+void plan_add_rules(const struct host *h, struct plan *p)
+{
+	size_t n = p->places.n;
+	place_vec masks = { 0 };
+
+	for (size_t i = 0; i < n; i++) {
+		struct place bind = p->places.v[i];
+
+		if (bind.kind != PLACE_BIND || bind.device)
+			continue;
+		vec_each(rule, &h->rules) {
+			if (rule->kind == RULE_PROTECT && !bind.rw)
+				continue;
+			add_masks(p, n, &p->places.v[i], rule, &masks);
+		}
+	}
+	if (!masks.n)
+		return;
+	qsort(masks.v, masks.n, sizeof(*masks.v), compare);
+	keep_needed(p, &masks);
+}

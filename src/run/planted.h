@@ -1,0 +1,29 @@
+/*
+ * run/planted.h - what a run left that the host would execute
+ */
+#ifndef RUN_PLANTED_H
+#define RUN_PLANTED_H
+
+#include <time.h>
+
+#include "base/mem.h"
+
+struct fault;
+struct plan;
+
+struct planted {
+	const char *rel; /* below the workspace */
+	const char *why;
+};
+
+typedef VEC(struct planted) planted_vec;
+
+/*
+ * Files below the workspace that appeared or changed since `since` and that a program of the
+ * host runs or obeys without being asked: a nested repository's hooks and config, .envrc
+ * in a subdirectory, ... The protected ones of the workspace itself cannot have changed.
+ */
+int planted_find(
+	const struct plan *p, const struct timespec *since, planted_vec *ret, struct fault *f);
+
+#endif

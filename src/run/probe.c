@@ -1,0 +1,162 @@
+/*
+ * The probe is a real box from the real step table, with a terminal so that this
+ * is tried too: what is reported here is what a run would meet. System settings are
+ * read only afterwards, to advise, never to decide: on Ubuntu 24.04 a user namespace
+ * can be made, and is useless, whatever sysctl says.
+ */
+#include "run/probe.h"
+#include "run/run.h"
+#include "box/engine.h"
+#include "box/steps.h"
+#include "plan/plan.h"
+#include "plan/request.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Each layer and the steps of the engine that make it, in order. */
+static const struct {
+	const char *layer, *detail;
+	const char *steps[4];
+} layers[] = {
+	{ "namespaces", "user, mount, pid, ipc, uts and cgroup namespaces, without root",
+		{ "clone", "fds" } },
+	{ "identity", "one user id mapped; no namespaces inside the box", { "userns" } },
+	{ "mounts", "a root of its own: cloned mounts, private /proc and /dev",
+		{ "root", "stubs", "places", "pivot" } },
+	{ "network", "a network namespace with its own loopback", { "net", "net-join" } },
+	{ "limits", "host name, resource limits", { "hostname", "limits" } },
+	{ "terminal", "a pseudo-terminal of its own", { "terminal" } },
+	{ "capabilities", "none in any set, and none to be gained", { "caps" } },
+	{ "landlock", "writes only where the plan says, again", { "landlock" } },
+	{ "seccomp", "a list of allowed system calls", { "seccomp" } },
+	{ "command", "a program runs in the box", { "exec" } },
+};
+
+static int layer_of(const char *step)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(layers); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(layers[i].steps) && layers[i].steps[k]; k++)
+			if (!strcmp(layers[i].steps[k], step))
+				return (int)i;
+	return -1;
+}
+
+static bool setting_is(const char *path, const char *value)
+{
+	char *text = fd_read_file(AT_FDCWD, path, 4096);
+
+	if (text)
+		text[strcspn(text, "\n")] = '\0';
+	return text && !strcmp(text, value);
+}
+
+static bool in_container(void)
+{
+	return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0;
+}
+
+static const struct {
+	const char *path, *value, *advice;
+} settings[] = {
+	{ "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
+		"AppArmor restricts user namespaces here: install the profile that comes with "
+		"carrel (packaging/apparmor/carrel) and load it with apparmor_parser -r." },
+	{ "/proc/sys/kernel/unprivileged_userns_clone", "0",
+		"Allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 (and a file "
+		"in /etc/sysctl.d to keep it)." },
+	{ "/proc/sys/user/max_user_namespaces", "0",
+		"Allow user namespaces: sysctl -w user.max_user_namespaces=10000 (and a file in "
+		"/etc/sysctl.d to keep it). Inside a carrel box: start that one with --nest." },
+};
+
+static void advise(struct fault *f)
+{
+	if (layer_of(f->step) > layer_of("pivot"))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
+		if (setting_is(settings[i].path, settings[i].value)) {
+			fault_fix(f, "%s", settings[i].advice);
+			return;
+		}
+	}
+	if (in_container() && !f->fix[0])
+		fault_fix(f,
+			"This is a container: start it so that user namespaces and mounts are "
+			"allowed inside (podman: --security-opt unmask=ALL, docker: "
+			"--security-opt seccomp=unconfined and an unmasked /proc).");
+}
+
+static void await_end(const struct engine *e, struct box *box)
+{
+	struct pollfd fd = { .fd = box->control, .events = POLLIN };
+	struct box_event event = { .type = BOX_NONE };
+
+	while (event.type != BOX_EXITED && event.type != BOX_LOST) {
+		poll(&fd, 1, 1000);
+		e->event(box, &event);
+	}
+	e->release(box);
+}
+
+/* Build a box around an empty directory and run true in it. */
+static int try_box(const char *dir, struct fault *f)
+{
+	static const char *const argv[] = { "true", NULL };
+	const struct box_io io = {
+		.terminal = true, .in = -1, .out = -1, .err = -1, .rows = 24, .cols = 80
+	};
+	struct request request = { .argv = argv, .workspace = dir };
+	struct plan plan;
+	struct box box;
+	int rc = run_plan(&request, &plan, f);
+
+	if (rc < 0) {
+		snprintf(f->step, sizeof(f->step), "%s",
+			strstr(f->text, "Landlock") ? "landlock" : "clone");
+		return rc;
+	}
+	rc = engine_native.start(&plan, &io, &box, f);
+	if (rc == 0)
+		await_end(&engine_native, &box);
+	return rc;
+}
+
+void probe_all(probe_vec *ret)
+{
+	const char *tmp = getenv("TMPDIR");
+	char *dir = path_join(tmp && tmp[0] == '/' ? tmp : "/tmp", "carrel-check-XXXXXX");
+	struct fault f = { 0 };
+	int failed = (int)ARRAY_SIZE(layers);
+
+	if (!mkdtemp(dir)) {
+		fault_set(&f, errno, "make a directory in %s", str_visible(path_parent(dir)));
+		failed = 0;
+	} else {
+		if (try_box(dir, &f) < 0) {
+			failed = layer_of(f.step) < 0 ? 0 : layer_of(f.step);
+			advise(&f);
+		}
+		rmdir(dir);
+	}
+	for (int i = 0; i < (int)ARRAY_SIZE(layers); i++) {
+		struct probe probe = { .layer = layers[i].layer,
+			.detail = layers[i].detail,
+			.state = i < failed   ? PROBE_OK
+				: i == failed ? PROBE_FAILED
+					      : PROBE_NOT_REACHED };
+
+		if (i == failed)
+			probe.fault = f;
+		vec_push(ret, probe);
+	}
+}

@@ -1,0 +1,77 @@
+#include "run/run.h"
+#include "run/planted.h"
+#include "run/supervise.h"
+#include "run/survey.h"
+#include "plan/host.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_PLANTED = 20 };
+
+int run_plan(const struct request *r, struct plan *ret, struct fault *f)
+{
+	struct host host;
+	int rc = survey_host(r, &host, f);
+
+	return rc < 0 ? rc : plan_resolve(r, &host, ret, f);
+}
+
+static void note_planted(
+	const struct plan *p, const struct timespec *since, struct run_result *result)
+{
+	planted_vec found = { 0 };
+	struct fault f = { 0 };
+
+	if (planted_find(p, since, &found, &f) < 0)
+		vec_push(&result->notes,
+			mem_printf("could not look for planted files: %s: %s", f.text,
+				strerror(f.err)));
+	if (found.n)
+		vec_push(&result->notes,
+			"files that programs outside the box would run or obey "
+			"appeared or changed; look at them before you go on:");
+	for (size_t i = 0; i < found.n && i < MOST_PLANTED; i++)
+		vec_push(&result->notes,
+			mem_printf("  %s  (%s)", str_visible(found.v[i].rel), found.v[i].why));
+	if (found.n > MOST_PLANTED)
+		vec_push(&result->notes, mem_printf("  and %zu more", found.n - MOST_PLANTED));
+}
+
+static void note_outcome(const struct plan *p, const struct run_options *o,
+	const struct outcome *outcome, struct run_result *result)
+{
+	if (outcome->time_is_up)
+		vec_push(&result->notes,
+			mem_printf("the time limit of %llu s was reached", p->limits.time));
+	if (outcome->killed)
+		vec_push(&result->notes, "the box was killed from outside");
+	if (outcome->record_error)
+		vec_push(&result->notes,
+			mem_printf("the recording %s is incomplete: %s", str_visible(o->record),
+				strerror(outcome->record_error)));
+}
+
+int run_box(const struct plan *p, const struct run_options *o, struct run_result *ret,
+	struct fault *f)
+{
+	struct run_result result = { 0 };
+	struct outcome outcome;
+	struct timespec since;
+	int rc;
+
+	/* Coarse, as the kernel stamps files: the fine clock could be ahead of a new file. */
+	clock_gettime(CLOCK_REALTIME_COARSE, &since);
+	rc = supervise(p, o->record, &outcome, f);
+	if (rc < 0)
+		return rc;
+	result.code = outcome.code;
+	note_outcome(p, o, &outcome, &result);
+	note_planted(p, &since, &result);
+	*ret = result;
+	return 0;
+}

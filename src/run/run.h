@@ -1,0 +1,29 @@
+/*
+ * run/run.h - from a request to an exit code
+ */
+#ifndef RUN_RUN_H
+#define RUN_RUN_H
+
+#include "base/mem.h"
+
+struct fault;
+struct plan;
+struct request;
+
+struct run_options {
+	const char *record; /* write an asciicast v2 of the session here, or NULL */
+};
+
+struct run_result {
+	int code;                /* for carrel to exit with */
+	VEC(const char *) notes; /* for the user to read, a line each, safe to print */
+};
+
+/* Survey the host and resolve the request into a plan. */
+int run_plan(const struct request *r, struct plan *ret, struct fault *f);
+
+/* Start the box and supervise it to its end. */
+int run_box(const struct plan *p, const struct run_options *o, struct run_result *ret,
+	struct fault *f);
+
+#endif

@@ -1,0 +1,428 @@
+/*
+ * run/supervise.c - one loop around one box
+ *
+ * Theory of operation. The box never holds a descriptor of the host's: on a terminal it
+ * has a pty of its own, else three pipes, and the loop here relays between those and our
+ * standard streams. The same poll(2) waits for signals (signalfd), for init's word that the
+ * command stopped or ended, and for the time limit. Nothing here blocks, so a reader that stalls
+ * cannot keep the limit from being enforced. Nothing allocates once the box runs.
+ *
+ * Signals. On a terminal Ctrl-C and Ctrl-Z are bytes for the box's pty. Signals sent
+ * to the supervisor itself go to the command: those that a terminal would send to a job go
+ * to its whole process group, others to the command alone.
+ */
+#include "run/supervise.h"
+#include "run/record.h"
+#include "run/relay.h"
+#include "run/tty.h"
+#include "box/engine.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	GRACE_MS = 5000,     /* between the polite signal and the end */
+	BACKGROUND_MS = 250, /* how often to look whether we came to the foreground */
+	IN = 0,
+	OUT,
+	ERR,
+	STREAMS,
+};
+
+struct session {
+	const struct plan *plan;
+	const struct engine *engine;
+	struct box box;
+	struct tty tty;
+	struct record record;
+	struct relay relay[STREAMS];
+	int host[STREAMS]; /* our own descriptors for the user's streams */
+	int ends[STREAMS]; /* our ends of the box's */
+	int signals;
+	long long time_up; /* ms; 0: no limit */
+	long long kill_at; /* ms; 0: nobody asked the box to end */
+	bool over;         /* the command ended; only output is left */
+	struct outcome outcome;
+};
+
+static long long now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+}
+
+/* --- streams --------------------------------------------------------------------- */
+
+/* Closed, or /dev/null itself: then the box has its own and nothing needs relaying. */
+static bool is_null(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 || (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
+}
+
+/* Our end of a new pipe goes to *ours, the box's is returned; -1 when it needs none. */
+static int open_stream(struct session *s, int i, int *ret_box_end, struct fault *f)
+{
+	int ends[2], ours = i == IN ? 1 : 0;
+
+	if (is_null(i))
+		return 0;
+	s->host[i] = relay_reopen(i, i == IN ? O_RDONLY : O_WRONLY);
+	if (s->host[i] < 0 || pipe2(ends, O_CLOEXEC) < 0)
+		return fault_set(f, errno, "make a pipe for the box");
+	fcntl(ends[ours], F_SETFL, O_NONBLOCK);
+	s->ends[i] = ends[ours];
+	*ret_box_end = ends[!ours];
+	return 0;
+}
+
+static int open_streams(struct session *s, struct box_io *io, struct fault *f)
+{
+	int *const box_ends[STREAMS] = { &io->in, &io->out, &io->err };
+	struct winsize size;
+
+	if (io->terminal) {
+		tty_size(&s->tty, &size);
+		io->rows = size.ws_row;
+		io->cols = size.ws_col;
+		io->termios = &s->tty.saved;
+		s->host[IN] = relay_reopen(0, O_RDONLY);
+		s->host[OUT] = relay_reopen(1, O_WRONLY);
+		return 0;
+	}
+	for (int i = 0; i < STREAMS; i++) {
+		int rc = open_stream(s, i, box_ends[i], f);
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* The box has its copies; ours would keep its readers from ever seeing the end. */
+static void close_box_ends(struct box_io *io)
+{
+	fd_close(&io->in);
+	fd_close(&io->out);
+	fd_close(&io->err);
+}
+
+static void start_relays(struct session *s)
+{
+	if (s->box.terminal >= 0) {
+		fcntl(s->box.terminal, F_SETFL, O_NONBLOCK);
+		relay_init(&s->relay[IN], s->host[IN], s->box.terminal);
+		relay_init(&s->relay[OUT], s->box.terminal, s->host[OUT]);
+		relay_init(&s->relay[ERR], -1, -1);
+	} else {
+		relay_init(&s->relay[IN], s->host[IN], s->ends[IN]);
+		relay_init(&s->relay[OUT], s->ends[OUT], s->host[OUT]);
+		relay_init(&s->relay[ERR], s->ends[ERR], s->host[ERR]);
+	}
+	if (s->record.buf) {
+		relay_tap(&s->relay[OUT], record_tap, &s->record.out);
+		relay_tap(&s->relay[ERR], record_tap, &s->record.err);
+	}
+}
+
+/*
+ * A relay that is done closes the end that tells the box: the end of its input, or
+ * that nobody reads its output any more (SIGPIPE). The pty closes with the box.
+ */
+static void settle_relay(struct session *s, int i)
+{
+	if (s->relay[i].state != RELAY_OPEN && s->box.terminal < 0)
+		fd_close(&s->ends[i]);
+}
+
+/* --- signals --------------------------------------------------------------------- */
+
+static const struct {
+	int sig;
+	bool group; /* a terminal sends it to the whole job */
+} forwarded[] = {
+	{ SIGINT, true },
+	{ SIGQUIT, true },
+	{ SIGHUP, true },
+	{ SIGTERM, false },
+	{ SIGUSR1, false },
+	{ SIGUSR2, false },
+};
+
+static bool is_ignored(int sig)
+{
+	struct sigaction a;
+
+	return sigaction(sig, NULL, &a) == 0 && a.sa_handler == SIG_IGN;
+}
+
+static int open_signals(void)
+{
+	static const int others[] = { SIGWINCH, SIGCONT, SIGTSTP };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		sigaddset(&set, others[i]);
+	/* What nohup or a background shell made us ignore stays ignored. */
+	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++)
+		if (!is_ignored(forwarded[i].sig))
+			sigaddset(&set, forwarded[i].sig);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void pass_size(struct session *s)
+{
+	struct winsize size;
+
+	if (s->box.terminal < 0)
+		return;
+	tty_size(&s->tty, &size);
+	ioctl(s->box.terminal, TIOCSWINSZ, &size);
+	record_resize(&s->record, size.ws_col, size.ws_row);
+}
+
+/* Stop with the box, and go on with it when somebody continues us. */
+static void suspend(struct session *s, bool group)
+{
+	tty_suspend(&s->tty, group);
+	pass_size(s);
+	s->engine->signal(&s->box, SIGCONT, true);
+}
+
+static void forward(struct session *s, int sig)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++)
+		if (forwarded[i].sig == sig)
+			s->engine->signal(&s->box, sig, forwarded[i].group);
+	/* Without its terminal a session has no way to end but this. */
+	if (sig == SIGHUP && !s->kill_at)
+		s->kill_at = now_ms() + GRACE_MS;
+}
+
+static void on_signal(struct session *s, int sig)
+{
+	switch (sig) {
+	case SIGWINCH:
+		pass_size(s);
+		break;
+	case SIGCONT:
+		if (s->box.terminal >= 0)
+			tty_raw(&s->tty);
+		pass_size(s);
+		break;
+	case SIGTSTP:
+		s->engine->signal(&s->box, SIGSTOP, true);
+		suspend(s, false);
+		break;
+	default:
+		forward(s, sig);
+	}
+}
+
+/* Once the command has ended, a signal means: do not wait for the readers of its output. */
+static bool read_signals(struct session *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (s->over && info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT)
+			return false;
+		on_signal(s, (int)info.ssi_signo);
+	}
+	return true;
+}
+
+/* --- the box --------------------------------------------------------------------- */
+
+static int exit_code(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void read_events(struct session *s)
+{
+	struct box_event e;
+
+	s->engine->event(&s->box, &e);
+	switch (e.type) {
+	case BOX_NONE:
+		break;
+	case BOX_STOPPED:
+		if (s->box.terminal >= 0)
+			suspend(s, true);
+		break;
+	case BOX_EXITED:
+		s->outcome.code = exit_code(e.status);
+		s->over = true;
+		break;
+	case BOX_LOST:
+		s->engine->kill(&s->box);
+		s->outcome.code = 128 + SIGKILL;
+		s->outcome.killed = !s->outcome.time_is_up;
+		s->over = true;
+		break;
+	}
+}
+
+static void check_time(struct session *s)
+{
+	long long now = now_ms();
+
+	if (s->over)
+		return;
+	if (s->time_up && now >= s->time_up) {
+		s->time_up = 0;
+		s->outcome.time_is_up = true;
+		s->engine->signal(&s->box, SIGTERM, true);
+		s->engine->signal(&s->box, SIGCONT, true);
+		s->kill_at = now + GRACE_MS;
+	}
+	if (s->kill_at && now >= s->kill_at) {
+		s->engine->kill(&s->box);
+		s->outcome.code = 128 + SIGKILL;
+		s->over = true;
+	}
+}
+
+static int soonest(int a, long long b)
+{
+	long long left = b - now_ms();
+
+	left = left < 0 ? 0 : left > 3600000 ? 3600000 : left;
+	return a < 0 || left < a ? (int)left : a;
+}
+
+/* Reading the terminal from the background would stop us: wait until we are in front. */
+static int timeout_ms(struct session *s)
+{
+	int ms = record_timeout(&s->record);
+
+	s->relay[IN].hold = !tty_foreground(&s->tty);
+	if (s->relay[IN].hold && s->relay[IN].state == RELAY_OPEN)
+		ms = ms < 0 || ms > BACKGROUND_MS ? BACKGROUND_MS : ms;
+	else if (s->box.terminal >= 0 && !s->tty.raw)
+		tty_raw(&s->tty);
+	if (s->time_up)
+		ms = soonest(ms, s->time_up);
+	if (s->kill_at)
+		ms = soonest(ms, s->kill_at);
+	return ms;
+}
+
+static bool output_done(const struct session *s)
+{
+	return s->over && s->relay[OUT].state != RELAY_OPEN &&
+		s->relay[ERR].state != RELAY_OPEN;
+}
+
+static void loop(struct session *s)
+{
+	struct pollfd fds[2 * STREAMS + 2];
+
+	while (!output_done(s)) {
+		int timeout = timeout_ms(s);
+
+		for (int i = 0; i < STREAMS; i++)
+			relay_poll(&s->relay[i], &fds[2 * i]);
+		/* After the end input is of no use to anybody. */
+		if (s->over)
+			fds[0].fd = fds[1].fd = -1;
+		fds[6] = (struct pollfd){ .fd = s->signals, .events = POLLIN };
+		fds[7] = (struct pollfd){ .fd = s->over ? -1 : s->box.control,
+			.events = POLLIN };
+		if (poll(fds, ARRAY_SIZE(fds), timeout) < 0 && errno != EINTR)
+			BUG("poll: %s", strerror(errno));
+		for (int i = s->over ? OUT : IN; i < STREAMS; i++) {
+			relay_pump(&s->relay[i], &fds[2 * i]);
+			settle_relay(s, i);
+		}
+		record_tick(&s->record);
+		if (fds[6].revents && !read_signals(s))
+			return;
+		if (fds[7].revents)
+			read_events(s);
+		check_time(s);
+	}
+}
+
+/* --- from start to end ----------------------------------------------------------- */
+
+static int start_record(struct session *s, const char *path, bool terminal, struct fault *f)
+{
+	struct winsize size;
+	struct record_head head = {
+		.term = getenv("TERM"), .shell = getenv("SHELL"), .lines = !terminal
+	};
+
+	if (!path)
+		return 0;
+	tty_size(&s->tty, &size);
+	head.cols = size.ws_col;
+	head.rows = size.ws_row;
+	return record_open(&s->record, path, &head, f);
+}
+
+static int start(struct session *s, struct fault *f)
+{
+	struct box_io io = { .in = -1, .out = -1, .err = -1, .terminal = s->tty.is_tty };
+	int rc = open_streams(s, &io, f);
+
+	if (rc == 0)
+		rc = s->engine->start(s->plan, &io, &s->box, f);
+	close_box_ends(&io);
+	return rc;
+}
+
+int supervise(const struct plan *p, const char *record, struct outcome *ret, struct fault *f)
+{
+	struct session s = {
+		.plan = p,
+		.engine = &engine_native,
+		.host = { -1, -1, -1 },
+		.ends = { -1, -1, -1 },
+	};
+	struct fault unused = { 0 };
+	int rc;
+
+	tty_open(&s.tty, 0, 1);
+	rc = start_record(&s, record, s.tty.is_tty, f);
+	if (rc < 0)
+		return rc;
+	rc = start(&s, f);
+	if (rc < 0) {
+		record_discard(&s.record);
+		return rc;
+	}
+	s.signals = open_signals();
+	if (p->limits.time)
+		s.time_up = now_ms() + (long long)p->limits.time * 1000;
+	start_relays(&s);
+	loop(&s);
+	tty_restore(&s.tty);
+	s.engine->release(&s.box);
+	s.outcome.record_error = -record_close(&s.record, &unused);
+	*ret = s.outcome;
+	return 0;
+}

@@ -1,0 +1,211 @@
+/*
+ * run/survey-git.c - the git directory behind the workspace
+ *
+ * An ordinary repository's .git is in the workspace and only needs rules. In a linked
+ * worktree or a submodule, .git is a file that says where the git directory is, and that
+ * file belongs to the repository, so it may lie: a clone could point it at another
+ * project to have it mounted. It is believed only if the place it names points
+ * back: git writes the worktree's path into its admin directory, and core.worktree into a
+ * submodule's config, and neither can be forged from inside this workspace.
+ *
+ * git itself is not started: it would cost more than the box.
+ */
+#include "run/survey.h"
+#include "plan/host.h"
+#include "plan/layout.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { SMALL_FILE = 64 * 1024, MAX_MODULE_DEPTH = 8 };
+
+static const char *canonical(const char *base, const char *path)
+{
+	char buf[PATH_MAX];
+
+	return realpath(path_join(base, path), buf) ? mem_strdup(buf) : NULL;
+}
+
+/* The single line of a file that git wrote, without its newline. */
+static char *read_line(const char *dir, const char *name)
+{
+	char *text = fd_read_file(AT_FDCWD, path_join(dir, name), SMALL_FILE);
+
+	if (text)
+		text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
+static bool exists(const char *dir, const char *name)
+{
+	struct stat st;
+
+	return lstat(path_join(dir, name), &st) == 0;
+}
+
+static void protect(struct host *h, const char *root, const char *dir, const char *name)
+{
+	const char *rel = path_join(path_below(dir, root), name);
+
+	survey_add_rule(
+		h, RULE_PROTECT, root, *rel == '/' ? name : rel, "git runs or obeys it");
+}
+
+/* The names directly in dir that are directories; an absent dir has none. */
+typedef VEC(const char *) name_vec;
+
+static void list_dirs(const char *dir, name_vec *ret)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (e->d_name[0] != '.' && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN))
+			vec_push(ret, mem_strdup(e->d_name));
+	if (d)
+		closedir(d);
+}
+
+static void protect_git_dir(struct host *h, const char *root, const char *dir, int depth);
+
+/* Submodules keep their git directories here; a name with a slash makes a tree of them. */
+static void protect_modules(struct host *h, const char *root, const char *dir, int depth)
+{
+	name_vec names = { 0 };
+
+	if (depth > MAX_MODULE_DEPTH)
+		return;
+	list_dirs(dir, &names);
+	vec_each(name, &names) {
+		const char *module = path_join(dir, *name);
+
+		if (exists(module, "HEAD"))
+			protect_git_dir(h, root, module, depth + 1);
+		else
+			protect_modules(h, root, module, depth + 1);
+	}
+}
+
+/* The files through which another worktree's git would be led to a hostile config. */
+static void protect_worktrees(struct host *h, const char *root, const char *dir)
+{
+	static const char *const files[] = { "commondir", "gitdir", "config.worktree" };
+	name_vec names = { 0 };
+
+	list_dirs(dir, &names);
+	vec_each(name, &names)
+		for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+			protect(h, root, path_join(dir, *name), files[i]);
+}
+
+/* root is the writable bind that dir lies in. */
+static void protect_git_dir(struct host *h, const char *root, const char *dir, int depth)
+{
+	for (size_t i = 0; i < layout_protect_git_n; i++)
+		protect(h, root, dir, layout_protect_git[i].pattern);
+	protect_worktrees(h, root, path_join(dir, "worktrees"));
+	protect_modules(h, root, path_join(dir, "modules"), depth);
+}
+
+/* The value of core.worktree, as a submodule's config has it. */
+static const char *core_worktree(const char *dir)
+{
+	char *text = fd_read_file(AT_FDCWD, path_join(dir, "config"), SMALL_FILE);
+	bool core = false;
+
+	for (char *line = text, *next; line && *line; line = next) {
+		next = line + strcspn(line, "\n");
+		if (*next)
+			*next++ = '\0';
+		line += strspn(line, " \t");
+		if (*line == '[')
+			core = !strncasecmp(line, "[core]", 6);
+		if (core && !strncasecmp(line, "worktree", 8)) {
+			line += 8 + strspn(line + 8, " \t");
+			if (*line == '=')
+				return line + 1 + strspn(line + 1, " \t");
+		}
+	}
+	return NULL;
+}
+
+/* Does the worktree's admin directory name this workspace's .git file? */
+static bool points_back(const char *admin, const char *workspace)
+{
+	char *line = read_line(admin, "gitdir");
+	const char *dir;
+
+	if (!line || strcmp(path_base(line), ".git"))
+		return false;
+	dir = canonical(admin, path_parent(line));
+	return dir && !strcmp(dir, workspace);
+}
+
+/*
+ * The git directory that the file stands for, if it can be believed: the common directory of
+ * a linked worktree, or a submodule's own.
+ */
+static const char *believed_git_dir(const char *admin, const char *workspace)
+{
+	char *common = read_line(admin, "commondir");
+	const char *dir, *worktree;
+
+	if (common && points_back(admin, workspace)) {
+		dir = canonical(admin, common);
+		return dir && path_within(admin, path_join(dir, "worktrees")) ? dir : NULL;
+	}
+	worktree = common ? NULL : core_worktree(admin);
+	dir = worktree ? canonical(admin, worktree) : NULL;
+	return dir && !strcmp(dir, workspace) && exists(admin, "HEAD") ? admin : NULL;
+}
+
+static int survey_git_file(struct host *h, struct fault *f)
+{
+	const char *workspace = h->workspace.real, *admin, *dir;
+	char *line = read_line(workspace, ".git");
+
+	survey_add_rule(h, RULE_PROTECT, workspace, ".git", "git runs or obeys it");
+	if (!line || !str_starts(line, "gitdir: "))
+		return 0;
+	admin = canonical(workspace, line + 8);
+	dir = admin ? believed_git_dir(admin, workspace) : NULL;
+	if (!dir) {
+		h->git_notice =
+			mem_printf("the .git file names %s, which does not point back to "
+				   "this directory: left out of the box",
+				str_visible(line + 8));
+		return 0;
+	}
+	if (path_within(h->home, dir) || path_within(workspace, dir))
+		return fault_set(f, 0, "the .git file names %s, which holds this workspace",
+			str_visible(dir));
+	if (path_within(dir, workspace)) {
+		protect_git_dir(h, workspace, dir, 0);
+		return 0;
+	}
+	h->git_common = dir;
+	protect_git_dir(h, dir, dir, 0);
+	return 0;
+}
+
+int survey_git(struct host *h, struct fault *f)
+{
+	const char *workspace = h->workspace.real, *dir = path_join(workspace, ".git");
+	struct stat st;
+
+	if (lstat(dir, &st) < 0)
+		return 0; /* the box may make a repository; the report afterwards says so */
+	if (S_ISREG(st.st_mode))
+		return survey_git_file(h, f);
+	protect_git_dir(h, workspace, dir, 0);
+	return 0;
+}

@@ -1,0 +1,214 @@
+/*
+ * run/survey-rules.c - find what is to be protected and hidden
+ *
+ * A rule without wildcards names one path, there or not. Rules with wildcards are
+ * matched against the tree as it is now, in one walk for all of them.
+ */
+#include "run/survey.h"
+#include "run/walk.h"
+#include "plan/host.h"
+#include "plan/layout.h"
+#include "plan/request.h"
+#include "base/fault.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_LINKS = 40 };
+
+typedef VEC(const char *) pattern_vec;
+
+static enum kind kind_at(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return KIND_ABSENT;
+	return S_ISLNK(st.st_mode)    ? KIND_LINK
+		: S_ISDIR(st.st_mode) ? KIND_DIR
+		: S_ISREG(st.st_mode) ? KIND_FILE
+				      : KIND_OTHER;
+}
+
+/* Where a link leads, canonical where it can be, else as it reads. */
+static const char *follow(const char *path)
+{
+	char buf[PATH_MAX];
+	ssize_t n;
+
+	if (realpath(path, buf))
+		return mem_strdup(buf);
+	n = readlink(path, buf, sizeof(buf) - 1);
+	buf[n > 0 ? n : 0] = '\0';
+	return path_clean(path_join(path_parent(path), buf));
+}
+
+/*
+ * Could the box make a name in this directory? Not on a read-only file system, and not in
+ * somebody else's directory that we may not write to.
+ */
+static bool could_create_in(const char *dir)
+{
+	struct stat st;
+
+	if (access(dir, W_OK) == 0)
+		return true;
+	return errno != EROFS && stat(dir, &st) == 0 && st.st_uid == getuid();
+}
+
+void survey_add_rule(
+	struct host *h, int kind, const char *root, const char *rel, const char *why)
+{
+	struct rule rule = { .kind = (enum rule_kind)kind, .why = why };
+	const char *at = root, *rest = path_below(path_clean(path_join(root, rel)), root);
+	int links = 0;
+
+	while (*rest) {
+		size_t n = strcspn(rest, "/");
+		struct fact fact = { .path = path_join(at, mem_strndup(rest, n)) };
+
+		fact.kind = kind_at(fact.path);
+		if (fact.kind == KIND_ABSENT && !could_create_in(at))
+			break;
+		vec_push(&rule.trail, fact);
+		rest += n + (rest[n] == '/');
+		at = fact.path;
+		if (fact.kind == KIND_LINK) {
+			const char *target = follow(fact.path);
+
+			if (++links > MAX_LINKS || !path_within(target, root))
+				break;
+			rest = path_below(path_join(target, rest), root);
+			at = root;
+		} else if (fact.kind != KIND_DIR) {
+			break;
+		}
+	}
+	if (rule.trail.n)
+		vec_push(&h->rules, rule);
+}
+
+/* The last pattern that matches decides, as in .gitignore. NULL: none does. */
+static const char *decide(const pattern_vec *patterns, const char *rel)
+{
+	const char *name = path_base(rel), *verdict = NULL;
+
+	vec_each(p, patterns) {
+		const char *pattern = *p + (**p == '!');
+		const char *tail = str_starts(pattern, "**/") ? pattern + 3 : pattern;
+
+		/* Most names differ in their first letter from what is looked for. */
+		if (!strpbrk(tail, "/") && !strchr("*?[", *tail) && *tail != *name)
+			continue;
+		if (path_match(pattern, rel))
+			verdict = **p == '!' ? NULL : *p;
+	}
+	return verdict;
+}
+
+struct search {
+	struct host *h;
+	pattern_vec protect, hide;
+};
+
+static enum walk_next visit(void *ctx, const struct walk_entry *entry)
+{
+	struct search *s = ctx;
+	const char *why = decide(&s->hide, entry->rel);
+
+	if (why) {
+		survey_add_rule(
+			s->h, RULE_HIDE, s->h->workspace.real, mem_strdup(entry->rel), why);
+		return WALK_SKIP;
+	}
+	why = decide(&s->protect, entry->rel);
+	if (why)
+		survey_add_rule(
+			s->h, RULE_PROTECT, s->h->workspace.real, mem_strdup(entry->rel), why);
+	/* Thousands of files that are nobody's secrets. */
+	if (entry->is_dir &&
+		(!strcmp(entry->name, ".git") || !strcmp(entry->name, "node_modules")))
+		return WALK_SKIP;
+	return WALK_ON;
+}
+
+static int check_pattern(const char *option, const char *text, struct fault *f)
+{
+	const char *body = text + (*text == '!');
+	int stars = 0;
+
+	if (!*body || body[0] == '/')
+		return fault_set(f, 0, "%s '%s': name a path or pattern below the workspace",
+			option, str_visible(text));
+	for (const char *s = body; (s = strstr(s, "**")); s += 2)
+		stars++;
+	if (stars > 4)
+		return fault_set(f, 0, "%s '%s': at most four ** in a pattern", option,
+			str_visible(text));
+	if (!path_is_pattern(body) && str_starts(path_clean(body), ".."))
+		return fault_set(
+			f, 0, "%s '%s': leads out of the workspace", option, str_visible(text));
+	return 0;
+}
+
+/* Names without wildcards, unless a later "!name" takes them back. */
+static void add_named(struct host *h, int kind, const pattern_vec *patterns)
+{
+	vec_each(p, patterns) {
+		const char *rel;
+
+		if (**p == '!' || path_is_pattern(*p))
+			continue;
+		rel = path_clean(*p);
+		if (!strcmp(rel, ".") || decide(patterns, rel))
+			survey_add_rule(h, kind, h->workspace.real, rel, *p);
+	}
+}
+
+static bool any_wildcards(const pattern_vec *patterns)
+{
+	vec_each(p, patterns)
+		if (path_is_pattern(*p) && **p != '!')
+			return true;
+	return false;
+}
+
+static int gather(const char *option, const struct layout_rule *defaults, size_t n,
+	const char *const *asked, size_t n_asked, pattern_vec *ret, struct fault *f)
+{
+	for (size_t i = 0; i < n; i++)
+		vec_push(ret, defaults[i].pattern);
+	for (size_t i = 0; i < n_asked; i++) {
+		int rc = check_pattern(option, asked[i], f);
+
+		if (rc < 0)
+			return rc;
+		vec_push(ret, asked[i]);
+	}
+	return 0;
+}
+
+int survey_rules(const struct request *r, struct host *h, struct fault *f)
+{
+	struct search s = { .h = h };
+	int rc;
+
+	rc = gather("--protect", layout_protect, layout_protect_n, r->protect.v, r->protect.n,
+		&s.protect, f);
+	if (rc == 0)
+		rc = gather(
+			"--hide", layout_hide, layout_hide_n, r->hide.v, r->hide.n, &s.hide, f);
+	if (rc < 0)
+		return rc;
+	add_named(h, RULE_PROTECT, &s.protect);
+	add_named(h, RULE_HIDE, &s.hide);
+	if (any_wildcards(&s.protect) || any_wildcards(&s.hide))
+		return walk_tree(h->workspace.real, visit, &s, f);
+	return 0;
+}

@@ -1,0 +1,236 @@
+#include "run/survey.h"
+#include "plan/host.h"
+#include "plan/layout.h"
+#include "plan/request.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/landlock.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+static enum kind kind_of(const struct stat *st)
+{
+	return S_ISREG(st->st_mode)    ? KIND_FILE
+		: S_ISDIR(st->st_mode) ? KIND_DIR
+		: S_ISLNK(st->st_mode) ? KIND_LINK
+				       : KIND_OTHER;
+}
+
+static const char *real_path(const char *path)
+{
+	char buf[PATH_MAX];
+
+	return realpath(path, buf) ? mem_strdup(buf) : NULL;
+}
+
+static const char *link_text(int dir, const char *path)
+{
+	char buf[PATH_MAX];
+	ssize_t n = readlinkat(dir, path, buf, sizeof(buf));
+
+	return n > 0 ? mem_strndup(buf, (size_t)n) : "";
+}
+
+/*
+ * Look at dir/name. Canonical is what a link leads to; for anything else it is path
+ * itself when `plain` says that no part before the last can be a link.
+ */
+static struct fact look(int dir, const char *name, const char *path, bool plain)
+{
+	struct fact fact = { .path = path };
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return fact;
+	fact.kind = fact.real_kind = kind_of(&st);
+	fact.real = path;
+	if (fact.kind == KIND_LINK)
+		fact.link = link_text(dir, name);
+	if (plain && fact.kind != KIND_LINK)
+		return fact;
+	fact.real = real_path(path);
+	fact.real_kind = fact.real && stat(fact.real, &st) == 0 ? kind_of(&st) : KIND_ABSENT;
+	return fact;
+}
+
+static struct fact look_at(const char *path)
+{
+	return look(AT_FDCWD, path, path, false);
+}
+
+/* The user's line of /etc/passwd, split; static programs cannot ask NSS without loading it. */
+struct account {
+	const char *name, *home, *shell;
+};
+
+static void find_account(uid_t uid, struct account *ret)
+{
+	char *line = fd_read_file(AT_FDCWD, "/etc/passwd", 16 << 20), *next;
+
+	for (; line && *line; line = next) {
+		char *field[7] = { line };
+		int n = 1;
+
+		next = line + strcspn(line, "\n");
+		if (*next)
+			*next++ = '\0';
+		for (char *c = line; *c && n < 7; c++) {
+			if (*c == ':') {
+				*c = '\0';
+				field[n++] = c + 1;
+			}
+		}
+		if (n == 7 && (uid_t)strtoul(field[2], NULL, 10) == uid && *field[2]) {
+			*ret = (struct account){ field[0], field[5], field[6] };
+			return;
+		}
+	}
+}
+
+static bool valid_user_name(const char *name)
+{
+	size_t n = name ? strlen(name) : 0;
+
+	return n && n <= 32 && name[0] != '-' && strcmp(name, "root") &&
+		strcmp(name, "nobody") &&
+		strspn(name,
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+		n;
+}
+
+static bool in_system(const char *path)
+{
+	for (size_t i = 0; i < layout_system_n; i++)
+		if (path_within(path, layout_system[i]))
+			return true;
+	return false;
+}
+
+/* A home that is the box's own: never /, nor below what is shared read-only. */
+static const char *find_home(const char *user, const struct account *account)
+{
+	static const char *const never[] = { "/proc", "/dev", "/sys", "/etc", "/boot" };
+	const char *home = getenv("HOME"), *real;
+	bool bad;
+
+	if (!home || home[0] != '/')
+		home = account->home;
+	if (!home || home[0] != '/')
+		return mem_printf("/home/%s", user);
+	real = real_path(home);
+	home = real ? real : path_clean(home);
+	bad = !home[1] || in_system(home);
+	for (size_t i = 0; i < ARRAY_SIZE(never); i++)
+		bad |= path_within(home, never[i]);
+	return bad ? mem_printf("/home/%s", user) : home;
+}
+
+static bool usable_shell(const char *shell)
+{
+	static const char *const none[] = { "nologin", "false", "true", "sync" };
+
+	if (!shell || shell[0] != '/' || !in_system(shell) || access(shell, X_OK) < 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+		if (!strcmp(path_base(shell), none[i]))
+			return false;
+	return true;
+}
+
+static void survey_user(struct host *h)
+{
+	struct account account = { 0 };
+	const char *env_user = getenv("USER"), *shell = getenv("SHELL");
+
+	h->uid = getuid();
+	h->gid = getgid();
+	find_account(h->uid, &account);
+	h->user = valid_user_name(account.name)       ? account.name
+		: h->uid && valid_user_name(env_user) ? env_user
+						      : "agent";
+	h->group = h->user;
+	h->home = find_home(h->user, &account);
+	h->shell = usable_shell(shell)        ? shell
+		: usable_shell(account.shell) ? account.shell
+		: usable_shell("/bin/bash")   ? "/bin/bash"
+					      : "/bin/sh";
+}
+
+static void survey_system(struct host *h)
+{
+	auto_close int etc = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	h->system = mem_alloc(layout_system_n * sizeof(*h->system));
+	for (size_t i = 0; i < layout_system_n; i++)
+		h->system[i] = look(AT_FDCWD, layout_system[i], layout_system[i], true);
+	h->etc = mem_alloc(layout_etc_n * sizeof(*h->etc));
+	for (size_t i = 0; i < layout_etc_n; i++)
+		h->etc[i] = look(etc, layout_etc[i].name,
+			mem_printf("/etc/%s", layout_etc[i].name), true);
+}
+
+static void survey_toolchains(struct host *h)
+{
+	auto_close int home = open(h->home, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	h->toolchains = mem_alloc(layout_toolchains_n * sizeof(*h->toolchains));
+	for (size_t i = 0; home >= 0 && i < layout_toolchains_n; i++)
+		h->toolchains[i] = look(home, layout_toolchains[i].dir,
+			path_join(h->home, layout_toolchains[i].dir), false);
+}
+
+static int survey_paths(const struct request *r, struct host *h, struct fault *f)
+{
+	char cwd[PATH_MAX];
+
+	if (!getcwd(cwd, sizeof(cwd)) || cwd[0] != '/')
+		return fault_set(f, errno ? errno : ENOENT, "find the working directory");
+	h->cwd = mem_strdup(cwd);
+	h->workspace = look_at(r->workspace ? path_join(cwd, r->workspace) : h->cwd);
+	h->mounts = mem_alloc((r->mounts.n + 1) * sizeof(*h->mounts));
+	for (size_t i = 0; i < r->mounts.n; i++)
+		h->mounts[i] = look_at(path_clean(path_join(cwd, r->mounts.v[i].source)));
+	return 0;
+}
+
+static void survey_kernel(struct host *h)
+{
+	struct sysinfo info;
+	long abi =
+		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	h->landlock_abi = abi > 0 ? (int)abi : 0;
+	h->ram = sysinfo(&info) == 0 ? (unsigned long long)info.totalram * info.mem_unit
+				     : 1 << 30;
+}
+
+int survey_host(const struct request *r, struct host *ret, struct fault *f)
+{
+	struct host h = { .env = (const char *const *)environ };
+	int rc;
+
+	survey_user(&h);
+	survey_kernel(&h);
+	survey_system(&h);
+	survey_toolchains(&h);
+	rc = survey_paths(r, &h, f);
+	if (rc < 0)
+		return rc;
+	/* A workspace that is no directory is for the resolver to refuse. */
+	if (h.workspace.real_kind == KIND_DIR) {
+		if ((rc = survey_git(&h, f)) < 0 || (rc = survey_rules(r, &h, f)) < 0)
+			return rc;
+	}
+	*ret = h;
+	return 0;
+}

@@ -1,0 +1,27 @@
+/*
+ * run/survey.h - look at the host, once, before planning
+ *
+ * Everything plan_resolve() wants to know, gathered with plain system calls as the
+ * invoking user. Changes nothing.
+ */
+#ifndef RUN_SURVEY_H
+#define RUN_SURVEY_H
+
+struct fault;
+struct host;
+struct request;
+struct rule;
+
+int survey_host(const struct request *r, struct host *ret, struct fault *f);
+
+/* survey-git.c: rules for the workspace's repository, and where it is if elsewhere. */
+int survey_git(struct host *h, struct fault *f);
+
+/* survey-rules.c */
+int survey_rules(const struct request *r, struct host *h, struct fault *f);
+
+/* One rule for the path rel below root, with all its parts looked up. */
+void survey_add_rule(
+	struct host *h, int kind, const char *root, const char *rel, const char *why);
+
+#endif

@@ -1,0 +1,121 @@
+#include "run/walk.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { REL_MAX = 4000 }; /* a longer path could not be mounted on anyway */
+
+struct walk {
+	const char *root;
+	int root_fd;
+	walk_visit *visit;
+	void *ctx;
+	VEC(const char *) todo; /* directories found and not read yet */
+	char rel[REL_MAX + 256 + 1];
+	char entries[32 * 1024] __attribute__((aligned(8)));
+};
+
+static bool is_directory(int dir, const struct dirent64 *d)
+{
+	struct stat st;
+
+	if (d->d_type != DT_UNKNOWN)
+		return d->d_type == DT_DIR;
+	return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+static void visit_entry(struct walk *w, int dir, size_t prefix, const struct dirent64 *d)
+{
+	struct walk_entry entry = { .dir = dir, .name = d->d_name, .rel = w->rel };
+
+	if (d->d_name[0] == '.' && (!d->d_name[1] || (d->d_name[1] == '.' && !d->d_name[2])))
+		return;
+	strcpy(w->rel + prefix, d->d_name);
+	entry.is_dir = is_directory(dir, d);
+	if (w->visit(w->ctx, &entry) == WALK_ON && entry.is_dir)
+		vec_push(&w->todo, mem_strdup(w->rel));
+}
+
+static int read_directory(struct walk *w, int dir, size_t prefix, struct fault *f)
+{
+	for (;;) {
+		ssize_t n = getdents64(dir, w->entries, sizeof(w->entries));
+
+		if (n < 0)
+			return fault_set(f, errno, "read the directory '%s/%s'",
+				str_visible(w->root), str_visible(w->rel));
+		if (n == 0)
+			return 0;
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *d = (const void *)(w->entries + at);
+
+			visit_entry(w, dir, prefix, d);
+			at += d->d_reclen;
+		}
+	}
+}
+
+/* Somebody else's directory that we may not read: the box may not either. */
+static bool belongs_to_another(struct walk *w, const char *rel)
+{
+	struct stat st;
+
+	return fstatat(w->root_fd, rel, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != getuid();
+}
+
+static int walk_directory(struct walk *w, const char *rel, struct fault *f)
+{
+	size_t prefix = strlen(rel);
+	auto_close int dir = -1;
+
+	if (prefix > REL_MAX)
+		return fault_set(f, ENAMETOOLONG, "look for files to hide in '%s/%.60s...'",
+			str_visible(w->root), str_visible(rel));
+	dir = fd_open2(w->root_fd, *rel ? rel : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+		RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	if (dir < 0) {
+		/* Gone or replaced since it was listed: then there is nothing of it to see. */
+		if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
+			return 0;
+		if (errno == EACCES && belongs_to_another(w, rel))
+			return 0;
+		fault_set(f, errno, "look for files to hide in '%s/%s'", str_visible(w->root),
+			str_visible(rel));
+		return fault_fix(f, "Make it readable, or keep it out of the box: --hide '%s'.",
+			str_visible(rel));
+	}
+	strcpy(w->rel, rel);
+	if (prefix)
+		w->rel[prefix++] = '/';
+	return read_directory(w, dir, prefix, f);
+}
+
+int walk_tree(const char *root, walk_visit *visit, void *ctx, struct fault *f)
+{
+	struct walk *w = mem_alloc(sizeof(*w));
+	auto_close int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return fault_set(f, errno, "open '%s'", str_visible(root));
+	w->root = root;
+	w->root_fd = fd;
+	w->visit = visit;
+	w->ctx = ctx;
+	vec_push(&w->todo, "");
+	while (w->todo.n) {
+		int rc = walk_directory(w, w->todo.v[--w->todo.n], f);
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
