@@ -184,8 +184,8 @@ static int cmd_schema(void *args, int argc, char **argv)
 	json_open(&j, NULL, '{');
 	json_string(&j, "$schema", "https://json-schema.org/draft/2020-12/schema");
 	json_string(&j, "title", "carrel plan");
-	json_string(
-		&j, "description", "what `carrel plan --json` prints: all that a box will be");
+	json_string(&j, "description",
+		"what `carrel plan --json` prints: all that a box will be");
 	json_string(&j, "type", "object");
 	write_fields(&j, plan_fields);
 	json_close(&j, '}');

@@ -127,8 +127,8 @@ static const char *bash_value(const struct opt *row)
 	};
 
 	if (row->choices)
-		return mem_printf(
-			"_carrel_offer -W %s -- \"$cur\"", quoted(spaced(row->choices)));
+		return mem_printf("_carrel_offer -W %s -- \"$cur\"",
+			quoted(spaced(row->choices)));
 	if (row->stems)
 		return mem_printf("_carrel_offer -W %s -- \"$cur\" && compopt -o nospace",
 			quoted(spaced(row->stems)));
@@ -147,8 +147,8 @@ static void bash_values(struct str *out, const struct cmd *c)
 	}
 }
 
-static void bash_words(
-	struct str *out, const char *name, const struct opt *opts, const char *words)
+static void bash_words(struct str *out, const char *name, const struct opt *opts,
+	const char *words)
 {
 	str_addf(out, "\t%s) _carrel_offer -W '", name);
 	opt_each(row, opts) {
@@ -192,8 +192,8 @@ static const char *zsh_action(const struct opt *row)
 }
 
 /* One specification for _arguments: '*--name=[help]:VALUE:action'. */
-static void zsh_option(
-	struct str *out, const struct opt *row, const char *spelled, const char *assign)
+static void zsh_option(struct str *out, const struct opt *row, const char *spelled,
+	const char *assign)
 {
 	struct str spec = { 0 };
 

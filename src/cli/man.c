@@ -206,8 +206,8 @@ static void add_command(struct str *out, const struct cmd *c)
 	if (owner == c)
 		add_options(out, c->opts);
 	else
-		str_addf(
-			out, ".PP\nThe options are those of \\fBcarrel %s\\fR.\n", owner->name);
+		str_addf(out, ".PP\nThe options are those of \\fBcarrel %s\\fR.\n",
+			owner->name);
 }
 
 static void add_synopsis(struct str *out)

@@ -101,8 +101,8 @@ int plan_add_env(const struct request *r, const struct host *h, struct plan *p, 
 
 		if (!value) {
 			fault_set(f, 0, "--env %s: not set here", asked->name);
-			return fault_fix(
-				f, "Set it, or give the value: --env %s=...", asked->name);
+			return fault_fix(f, "Set it, or give the value: --env %s=...",
+				asked->name);
 		}
 		set(p, asked->name, value, ENV_ASKED);
 	}

@@ -32,7 +32,8 @@ enum rule_kind { RULE_PROTECT, RULE_HIDE };
  */
 struct rule {
 	enum rule_kind kind;
-	const char *why; /* the default's or option's text that asked for it */
+	const char *why;  /* the default's or option's text that asked for it */
+	const char *stub; /* as in struct layout_rule */
 	VEC(struct fact) trail;
 };
 

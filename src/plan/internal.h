@@ -12,8 +12,8 @@ struct plan;
 struct request;
 
 /* places.c: everything of the box that is no rule, in order. */
-int plan_add_places(
-	const struct request *r, const struct host *h, struct plan *p, struct fault *f);
+int plan_add_places(const struct request *r, const struct host *h, struct plan *p,
+	struct fault *f);
 
 /* Sort parents before children, refuse two places with one target, find what is to be made. */
 int plan_order_places(struct plan *p, struct fault *f);
@@ -22,8 +22,8 @@ int plan_order_places(struct plan *p, struct fault *f);
 void plan_add_rules(const struct host *h, struct plan *p);
 
 /* env.c: after the places, because PATH keeps only what is in the box. */
-int plan_add_env(
-	const struct request *r, const struct host *h, struct plan *p, struct fault *f);
+int plan_add_env(const struct request *r, const struct host *h, struct plan *p,
+	struct fault *f);
 
 /* Will an absolute path of the host be seen at the same path in the box? */
 bool plan_shows(const struct plan *p, const char *path);

@@ -30,6 +30,11 @@ extern const size_t layout_toolchains_n;
 
 struct layout_rule {
 	const char *pattern; /* as --protect and --hide take it */
+	/*
+	 * What stands there while it is absent and must stay so: a file with this text,
+	 * for programs that would stumble over anything else; NULL: see box/native/stub.h.
+	 */
+	const char *stub;
 };
 extern const struct layout_rule layout_protect[], layout_protect_git[], layout_hide[];
 extern const size_t layout_protect_n, layout_protect_git_n, layout_hide_n;

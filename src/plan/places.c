@@ -48,8 +48,8 @@ static void add_scratch(struct plan *p, const char *target, mode_t mode)
 }
 
 /* What is there after following links is bound at the name that was looked up. */
-static void add_bind(
-	struct plan *p, const struct fact *fact, const char *target, bool rw, const char *why)
+static void add_bind(struct plan *p, const struct fact *fact, const char *target, bool rw,
+	const char *why)
 {
 	add(p,
 		(struct place){ .kind = PLACE_BIND,
@@ -212,8 +212,8 @@ static int check_target(const char *target, const char *source, struct fault *f)
 	return 0;
 }
 
-static int add_mounts(
-	const struct request *r, const struct host *h, struct plan *p, struct fault *f)
+static int add_mounts(const struct request *r, const struct host *h, struct plan *p,
+	struct fault *f)
 {
 	for (size_t i = 0; i < r->mounts.n; i++) {
 		const struct request_mount *m = &r->mounts.v[i];
@@ -237,8 +237,8 @@ static int add_mounts(
 	return 0;
 }
 
-int plan_add_places(
-	const struct request *r, const struct host *h, struct plan *p, struct fault *f)
+int plan_add_places(const struct request *r, const struct host *h, struct plan *p,
+	struct fault *f)
 {
 	add_system(h, p);
 	add_etc(h, p);

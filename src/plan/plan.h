@@ -31,7 +31,7 @@ enum place_kind {
 	PLACE_PTS,     /* a devpts instance of the box's own */
 	PLACE_PIN, /* source mounted over itself: it can be used but not renamed or removed */
 	PLACE_PROTECT, /* source mounted over itself, read-only */
-	PLACE_STUB,    /* like PROTECT, for a name that is absent: see box/stub.h */
+	PLACE_STUB,    /* a name that is absent and must stay so: box/native/stub.h */
 	PLACE_HIDE,    /* an empty unreadable file or directory on top of what is there */
 	PLACE_SEAL,    /* a path of the box itself mounted over itself, read-only */
 };
@@ -40,7 +40,7 @@ struct place {
 	enum place_kind kind;
 	const char *target; /* in the box */
 	const char *source; /* on the host, or NULL */
-	const char *text;   /* LINK, FILE */
+	const char *text;   /* LINK, FILE; STUB: what the stub says, if it is a file */
 	const char *why; /* for the person: "system", "toolchain", "workspace", a rule's text */
 	bool rw;
 	bool dir;      /* a directory (else a file or, for PIN, perhaps a link) */
@@ -92,8 +92,8 @@ struct plan {
 };
 
 /* Decide everything. Pure: no system calls. */
-int plan_resolve(
-	const struct request *r, const struct host *h, struct plan *ret, struct fault *f);
+int plan_resolve(const struct request *r, const struct host *h, struct plan *ret,
+	struct fault *f);
 
 /* For a person, for a machine, and the hash (64 hex digits) that names this box. */
 void plan_print(const struct plan *p, bool colour, struct str *out);

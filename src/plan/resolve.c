@@ -82,8 +82,8 @@ static void resolve_identity(const struct host *h, struct plan *p)
 	p->home = h->home;
 }
 
-static int resolve_limits(
-	const struct request *r, const struct host *h, struct plan *p, struct fault *f)
+static int resolve_limits(const struct request *r, const struct host *h, struct plan *p,
+	struct fault *f)
 {
 	p->limits = r->limits;
 	if (h->uid == 0 && r->limits.pids) {
@@ -101,8 +101,8 @@ static int resolve_limits(
 	return 0;
 }
 
-static int resolve_layers(
-	const struct request *r, const struct host *h, struct plan *p, struct fault *f)
+static int resolve_layers(const struct request *r, const struct host *h, struct plan *p,
+	struct fault *f)
 {
 	p->network = r->network;
 	p->namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
@@ -137,8 +137,8 @@ static int resolve_layers(
 	return 0;
 }
 
-int plan_resolve(
-	const struct request *r, const struct host *h, struct plan *ret, struct fault *f)
+int plan_resolve(const struct request *r, const struct host *h, struct plan *ret,
+	struct fault *f)
 {
 	struct plan p = { .engine = "native", .argv = r->argv };
 	int rc;

@@ -76,9 +76,10 @@ static void add_masks(const struct plan *p, size_t n, const struct place *bind,
 			((struct place){ .kind = kind,
 				.target = target,
 				.source = fact->path,
+				.text = kind == PLACE_STUB ? rule->stub : NULL,
 				.why = rule->why,
 				.rw = kind == PLACE_PIN,
-				.dir = fact->kind == KIND_DIR || fact->kind == KIND_ABSENT }));
+				.dir = fact->kind == KIND_DIR }));
 	}
 }
 

@@ -81,8 +81,8 @@ static enum walk_next visit(void *ctx, const struct walk_entry *e)
 	return WALK_ON;
 }
 
-int planted_find(
-	const struct plan *p, const struct timespec *since, planted_vec *ret, struct fault *f)
+int planted_find(const struct plan *p, const struct timespec *since, planted_vec *ret,
+	struct fault *f)
 {
 	struct search s = { .since = since, .found = ret };
 

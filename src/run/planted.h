@@ -23,7 +23,7 @@ typedef VEC(struct planted) planted_vec;
  * host runs or obeys without being asked: a nested repository's hooks and config, .envrc
  * in a subdirectory, ... The protected ones of the workspace itself cannot have changed.
  */
-int planted_find(
-	const struct plan *p, const struct timespec *since, planted_vec *ret, struct fault *f);
+int planted_find(const struct plan *p, const struct timespec *since, planted_vec *ret,
+	struct fault *f);
 
 #endif

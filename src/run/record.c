@@ -363,8 +363,8 @@ static int open_file(struct record *r, struct fault *f)
 	return -f->err;
 }
 
-int record_open(
-	struct record *r, const char *path, const struct record_head *head, struct fault *f)
+int record_open(struct record *r, const char *path, const struct record_head *head,
+	struct fault *f)
 {
 	void *p;
 	int err;

@@ -52,8 +52,8 @@ struct record {
  * Create path (which must live as long as r) and write the header. A file that
  * exists is never overwritten, except an empty one of our own, as mktemp makes.
  */
-int record_open(
-	struct record *r, const char *path, const struct record_head *head, struct fault *f);
+int record_open(struct record *r, const char *path, const struct record_head *head,
+	struct fault *f);
 
 /* Bytes for the screen. record_tap is that as a relay_tap_fn; ctx is a record_stream. */
 void record_output(struct record_stream *s, const char *bytes, size_t n);

@@ -181,8 +181,8 @@ static bool map_buffer(struct relay *r)
 
 	if (r->buf)
 		return true;
-	p = mmap(
-		NULL, RELAY_BUFFER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = mmap(NULL, RELAY_BUFFER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		0);
 	if (p == MAP_FAILED) {
 		finish(r, RELAY_BROKEN, errno);
 		return false;

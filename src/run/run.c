@@ -21,8 +21,8 @@ int run_plan(const struct request *r, struct plan *ret, struct fault *f)
 	return rc < 0 ? rc : plan_resolve(r, &host, ret, f);
 }
 
-static void note_planted(
-	const struct plan *p, const struct timespec *since, struct run_result *result)
+static void note_planted(const struct plan *p, const struct timespec *since,
+	struct run_result *result)
 {
 	planted_vec found = { 0 };
 	struct fault f = { 0 };

@@ -52,12 +52,12 @@ static bool exists(const char *dir, const char *name)
 	return lstat(path_join(dir, name), &st) == 0;
 }
 
-static void protect(struct host *h, const char *root, const char *dir, const char *name)
+static void protect(struct host *h, const char *root, const char *dir, const char *name,
+	const char *stub)
 {
-	const char *rel = path_join(path_below(dir, root), name);
+	const char *rel = path_below(path_join(dir, name), root);
 
-	survey_add_rule(
-		h, RULE_PROTECT, root, *rel == '/' ? name : rel, "git runs or obeys it");
+	survey_protect(h, root, rel, "git runs or obeys it", stub);
 }
 
 /* The names directly in dir that are directories; an absent dir has none. */
@@ -98,20 +98,24 @@ static void protect_modules(struct host *h, const char *root, const char *dir, i
 /* The files through which another worktree's git would be led to a hostile config. */
 static void protect_worktrees(struct host *h, const char *root, const char *dir)
 {
-	static const char *const files[] = { "commondir", "gitdir", "config.worktree" };
 	name_vec names = { 0 };
 
 	list_dirs(dir, &names);
-	vec_each(name, &names)
-		for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-			protect(h, root, path_join(dir, *name), files[i]);
+	vec_each(name, &names) {
+		const char *admin = path_join(dir, *name);
+
+		protect(h, root, admin, "commondir", NULL);
+		protect(h, root, admin, "gitdir", NULL);
+		protect(h, root, admin, "config.worktree", "");
+	}
 }
 
 /* root is the writable bind that dir lies in. */
 static void protect_git_dir(struct host *h, const char *root, const char *dir, int depth)
 {
 	for (size_t i = 0; i < layout_protect_git_n; i++)
-		protect(h, root, dir, layout_protect_git[i].pattern);
+		protect(h, root, dir, layout_protect_git[i].pattern,
+			layout_protect_git[i].stub);
 	protect_worktrees(h, root, path_join(dir, "worktrees"));
 	protect_modules(h, root, path_join(dir, "modules"), depth);
 }
@@ -173,7 +177,7 @@ static int survey_git_file(struct host *h, struct fault *f)
 	const char *workspace = h->workspace.real, *admin, *dir;
 	char *line = read_line(workspace, ".git");
 
-	survey_add_rule(h, RULE_PROTECT, workspace, ".git", "git runs or obeys it");
+	protect(h, workspace, workspace, ".git", NULL);
 	if (!line || !str_starts(line, "gitdir: "))
 		return 0;
 	admin = canonical(workspace, line + 8);

@@ -6,6 +6,7 @@
  */
 #include "run/survey.h"
 #include "run/walk.h"
+#include "box/native/stub.h"
 #include "plan/host.h"
 #include "plan/layout.h"
 #include "plan/request.h"
@@ -28,7 +29,7 @@ static enum kind kind_at(const char *path)
 {
 	struct stat st;
 
-	if (lstat(path, &st) < 0)
+	if (lstat(path, &st) < 0 || stub_is(&st))
 		return KIND_ABSENT;
 	return S_ISLNK(st.st_mode)    ? KIND_LINK
 		: S_ISDIR(st.st_mode) ? KIND_DIR
@@ -62,10 +63,8 @@ static bool could_create_in(const char *dir)
 	return errno != EROFS && stat(dir, &st) == 0 && st.st_uid == getuid();
 }
 
-void survey_add_rule(
-	struct host *h, int kind, const char *root, const char *rel, const char *why)
+static void add_rule(struct host *h, struct rule rule, const char *root, const char *rel)
 {
-	struct rule rule = { .kind = (enum rule_kind)kind, .why = why };
 	const char *at = root, *rest = path_below(path_clean(path_join(root, rel)), root);
 	int links = 0;
 
@@ -92,6 +91,12 @@ void survey_add_rule(
 	}
 	if (rule.trail.n)
 		vec_push(&h->rules, rule);
+}
+
+void survey_protect(struct host *h, const char *root, const char *rel, const char *why,
+	const char *stub)
+{
+	add_rule(h, (struct rule){ .kind = RULE_PROTECT, .why = why, .stub = stub }, root, rel);
 }
 
 /* The last pattern that matches decides, as in .gitignore. NULL: none does. */
@@ -123,14 +128,14 @@ static enum walk_next visit(void *ctx, const struct walk_entry *entry)
 	const char *why = decide(&s->hide, entry->rel);
 
 	if (why) {
-		survey_add_rule(
-			s->h, RULE_HIDE, s->h->workspace.real, mem_strdup(entry->rel), why);
+		add_rule(s->h, (struct rule){ .kind = RULE_HIDE, .why = why },
+			s->h->workspace.real, mem_strdup(entry->rel));
 		return WALK_SKIP;
 	}
 	why = decide(&s->protect, entry->rel);
 	if (why)
-		survey_add_rule(
-			s->h, RULE_PROTECT, s->h->workspace.real, mem_strdup(entry->rel), why);
+		add_rule(s->h, (struct rule){ .kind = RULE_PROTECT, .why = why },
+			s->h->workspace.real, mem_strdup(entry->rel));
 	/* Thousands of files that are nobody's secrets. */
 	if (entry->is_dir &&
 		(!strcmp(entry->name, ".git") || !strcmp(entry->name, "node_modules")))
@@ -152,13 +157,13 @@ static int check_pattern(const char *option, const char *text, struct fault *f)
 		return fault_set(f, 0, "%s '%s': at most four ** in a pattern", option,
 			str_visible(text));
 	if (!path_is_pattern(body) && str_starts(path_clean(body), ".."))
-		return fault_set(
-			f, 0, "%s '%s': leads out of the workspace", option, str_visible(text));
+		return fault_set(f, 0, "%s '%s': leads out of the workspace", option,
+			str_visible(text));
 	return 0;
 }
 
 /* Names without wildcards, unless a later "!name" takes them back. */
-static void add_named(struct host *h, int kind, const pattern_vec *patterns)
+static void add_named(struct host *h, enum rule_kind kind, const pattern_vec *patterns)
 {
 	vec_each(p, patterns) {
 		const char *rel;
@@ -166,8 +171,9 @@ static void add_named(struct host *h, int kind, const pattern_vec *patterns)
 		if (**p == '!' || path_is_pattern(*p))
 			continue;
 		rel = path_clean(*p);
-		if (!strcmp(rel, ".") || decide(patterns, rel))
-			survey_add_rule(h, kind, h->workspace.real, rel, *p);
+		if (decide(patterns, rel))
+			add_rule(h, (struct rule){ .kind = kind, .why = *p }, h->workspace.real,
+				rel);
 	}
 }
 
@@ -202,8 +208,8 @@ int survey_rules(const struct request *r, struct host *h, struct fault *f)
 	rc = gather("--protect", layout_protect, layout_protect_n, r->protect.v, r->protect.n,
 		&s.protect, f);
 	if (rc == 0)
-		rc = gather(
-			"--hide", layout_hide, layout_hide_n, r->hide.v, r->hide.n, &s.hide, f);
+		rc = gather("--hide", layout_hide, layout_hide_n, r->hide.v, r->hide.n, &s.hide,
+			f);
 	if (rc < 0)
 		return rc;
 	add_named(h, RULE_PROTECT, &s.protect);

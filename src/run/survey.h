@@ -20,8 +20,8 @@ int survey_git(struct host *h, struct fault *f);
 /* survey-rules.c */
 int survey_rules(const struct request *r, struct host *h, struct fault *f);
 
-/* One rule for the path rel below root, with all its parts looked up. */
-void survey_add_rule(
-	struct host *h, int kind, const char *root, const char *rel, const char *why);
+/* One protect rule for the path rel below root, with all its parts looked up. */
+void survey_protect(struct host *h, const char *root, const char *rel, const char *why,
+	const char *stub);
 
 #endif

@@ -195,8 +195,8 @@ static void native_kill(struct box *box)
 		;
 }
 
-static int native_start(
-	const struct plan *p, const struct box_io *io, struct box *ret, struct fault *f)
+static int native_start(const struct plan *p, const struct box_io *io, struct box *ret,
+	struct fault *f)
 {
 	struct box box = { .pidfd = -1, .terminal = -1 };
 	struct clone_args args = {

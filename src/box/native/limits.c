@@ -14,8 +14,8 @@ static int limit(__rlimit_resource_t what, rlim_t value, const char *name, struc
 
 	if (setrlimit(what, &r) < 0) {
 		fault_set(f, errno, "limit %s to %llu", name, (unsigned long long)value);
-		return fault_fix(
-			f, "A limit cannot be above the one in force outside (ulimit -H).");
+		return fault_fix(f,
+			"A limit cannot be above the one in force outside (ulimit -H).");
 	}
 	return 0;
 }

@@ -27,7 +27,11 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-static const char mask_file[] = ".mask-file", mask_dir[] = ".mask-dir";
+static const char mask_file[] = ".mask-file", mask_dir[] = ".mask-dir",
+		  mask_link[] = ".mask-link";
+
+/* Where nothing is and nothing can be made; shown by `ls -l`. */
+static const char nowhere[] = "/proc/protected-by-carrel";
 
 /* A path of the box relative to its root. */
 static const char *rel(const char *target)
@@ -42,8 +46,8 @@ struct option {
 };
 
 /* Detached mount of a new file system; options end with a NULL key. */
-static int new_mount(
-	const char *type, const struct option *options, unsigned int attr, struct fault *f)
+static int new_mount(const char *type, const struct option *options, unsigned int attr,
+	struct fault *f)
 {
 	auto_close int fs = sys_fsopen(type, FSOPEN_CLOEXEC);
 	int mount;
@@ -221,7 +225,7 @@ static int put_made(int root, const struct place *place, struct fault *f)
 	return 0; /* making it was all */
 }
 
-/* Of the host: binds, pins, protected paths and stubs. */
+/* Of the host: binds, pins and protected paths. */
 static int put_host(int root, const struct place *place, struct fault *f)
 {
 	uint64_t attr = MOUNT_ATTR_NOSUID |
@@ -233,8 +237,8 @@ static int put_host(int root, const struct place *place, struct fault *f)
 		return source;
 	mount = clone_mount(source, attr, f);
 	if (mount < 0)
-		return fault_set(
-			f, -mount, "clone the mount of '%s'", str_visible(place->source));
+		return fault_set(f, -mount, "clone the mount of '%s'",
+			str_visible(place->source));
 	return attach(root, mount, place, f);
 }
 
@@ -251,25 +255,34 @@ static int put_over_itself(int root, const struct place *place, struct fault *f)
 	return attach(root, mount, place, f);
 }
 
-static int put_hide(int root, const struct place *place, struct fault *f)
+/* One of the masks on top of what is there. */
+static int put_mask(int root, const char *mask, const struct place *place, struct fault *f)
 {
-	auto_close int source = -1, mount = -1;
+	auto_close int source = openat(root, mask, O_PATH | O_NOFOLLOW | O_CLOEXEC), mount = -1;
 
-	source = openat(
-		root, place->dir ? mask_dir : mask_file, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (source < 0)
-		return fault_set(
-			f, errno, "open the mask for '%s'", str_visible(place->target));
+		return fault_set(f, errno, "open the mask for '%s'",
+			str_visible(place->target));
 	mount = clone_mount(source, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, f);
 	if (mount < 0)
 		return mount;
 	return attach(root, mount, place, f);
 }
 
+static int put_hide(int root, const struct place *place, struct fault *f)
+{
+	return put_mask(root, place->dir ? mask_dir : mask_file, place, f);
+}
+
+static int put_stub(int root, const struct place *place, struct fault *f)
+{
+	return place->text ? put_host(root, place, f) : put_mask(root, mask_link, place, f);
+}
+
 static int put_proc(int root, const struct place *place, struct fault *f)
 {
-	auto_close int mount = new_mount(
-		"proc", NULL, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, f);
+	auto_close int mount = new_mount("proc", NULL,
+		MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, f);
 
 	if (mount == -EPERM)
 		return fault_fix(f,
@@ -299,7 +312,7 @@ static int (*const put[])(int root, const struct place *place, struct fault *f) 
 	[PLACE_BIND] = put_host,
 	[PLACE_PIN] = put_host,
 	[PLACE_PROTECT] = put_host,
-	[PLACE_STUB] = put_host,
+	[PLACE_STUB] = put_stub,
 	[PLACE_PROC] = put_proc,
 	[PLACE_PTS] = put_pts,
 	[PLACE_SCRATCH] = put_over_itself,
@@ -316,11 +329,12 @@ static int put_place(int root, const struct place *place, struct fault *f)
 	return place->optional && rc == -ENOENT ? 0 : rc;
 }
 
-/* What covers hidden paths: empty, without permissions, and nameless once in use. */
+/* Empty, without permissions, leading nowhere; and nameless once they are in use. */
 static int make_masks(int root, struct fault *f)
 {
-	if (mkdirat(root, mask_dir, 0) < 0 || mknodat(root, mask_file, S_IFREG, 0) < 0)
-		return fault_set(f, errno, "make the masks for hidden paths");
+	if (mkdirat(root, mask_dir, 0) < 0 || mknodat(root, mask_file, S_IFREG, 0) < 0 ||
+		symlinkat(nowhere, root, mask_link) < 0)
+		return fault_set(f, errno, "make the masks for hidden and absent paths");
 	return 0;
 }
 
@@ -328,7 +342,8 @@ static int seal_root(int root, struct fault *f)
 {
 	const struct sys_mount_attr set = { .set = MOUNT_ATTR_RDONLY };
 
-	if (unlinkat(root, mask_dir, AT_REMOVEDIR) < 0 || unlinkat(root, mask_file, 0) < 0)
+	if (unlinkat(root, mask_dir, AT_REMOVEDIR) < 0 || unlinkat(root, mask_file, 0) < 0 ||
+		unlinkat(root, mask_link, 0) < 0)
 		return fault_set(f, errno, "remove the masks' names");
 	if (sys_mount_setattr(root, "", AT_EMPTY_PATH, &set) < 0)
 		return fault_set(f, errno, "make the box's root read-only");

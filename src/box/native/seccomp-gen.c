@@ -194,8 +194,8 @@ static void place_label(struct program *p, int label)
 	p->labels[label] = p->insn_count;
 }
 
-__attribute__((format(printf, 6, 7))) static void emit(
-	struct program *p, int code, uint32_t k, int yes, int no, const char *note, ...)
+__attribute__((format(printf, 6, 7))) static void emit(struct program *p, int code, uint32_t k,
+	int yes, int no, const char *note, ...)
 {
 	struct insn *insn;
 	va_list ap;

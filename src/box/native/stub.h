@@ -3,24 +3,36 @@
  *
  * A protected file that does not exist cannot be mounted over, and Landlock cannot deny
  * one name in a writable directory (CVE-2026-25725 came of that). So for as long as a box
- * runs, an empty directory stands at the name on the host: a stub. The box sees it as
- * a read-only mount point, which it can neither fill, rename nor remove.
+ * runs, something stands at the name on the host, a stub, and the box has a mount on
+ * top of it: a symlink that leads nowhere, so that programs in the box find the file
+ * absent, while the name can be neither created, renamed nor removed.
  *
- * A directory, because git does not list empty ones, and because rmdir(2) can never remove
- * anything that somebody put there. Its mode (01500) marks it as ours, so a later
- * carrel recognises one that was left by a power cut and takes it over.
+ * The stub is a socket inode with no permissions, the same one under every name: git
+ * does not list sockets, a program that opens one gets an error at once, and
+ * linking it costs two microseconds where a directory would cost a hundred. Where that would
+ * make a program on the host stumble (git, over an unreadable commondir) the stub is a
+ * file with text that changes nothing, and the box sees it read-only. No other program
+ * makes sockets with mode 0 or files with mode 01444, so a stub that a power cut left is
+ * recognised and taken over.
  *
- * Boxes that share a workspace share the stub: each holds a shared lock on it, and only
- * who gets it exclusively removes it. That is the supervisor, once the box's last
- * process is dead; or, if the supervisor was killed, the janitor: a process of its own
- * that waits for the supervisor's end and then for the box's, and holds the locks meanwhile.
+ * Boxes that share a workspace share its stubs. Each holds a shared lock (flock) on the
+ * directory; who can make it exclusive is the last one and removes them. That is the
+ * supervisor, once the box's last process is dead; or, if the supervisor was killed, the
+ * janitor: a process of its own that holds the same locks and waits for the
+ * supervisor's end and then for the box's.
  */
 #ifndef BOX_NATIVE_STUB_H
 #define BOX_NATIVE_STUB_H
 
+#include <stdbool.h>
+
 struct fault;
 struct plan;
+struct stat;
 struct stubs;
+
+/* Is this what stands for an absent name? */
+bool stub_is(const struct stat *st);
 
 /*
  * Start the janitor for the box whose init is pidfd, then make all stubs of the plan.

@@ -28,20 +28,20 @@ static inline int sys_open_tree(int dir, const char *path, unsigned int flags)
 	return (int)syscall(SYS_open_tree, dir, path, flags);
 }
 
-static inline int sys_open_tree_attr(
-	int dir, const char *path, unsigned int flags, const struct sys_mount_attr *attr)
+static inline int sys_open_tree_attr(int dir, const char *path, unsigned int flags,
+	const struct sys_mount_attr *attr)
 {
 	return (int)syscall(SYS_open_tree_attr, dir, path, flags, attr, sizeof(*attr));
 }
 
-static inline int sys_mount_setattr(
-	int dir, const char *path, unsigned int flags, const struct sys_mount_attr *attr)
+static inline int sys_mount_setattr(int dir, const char *path, unsigned int flags,
+	const struct sys_mount_attr *attr)
 {
 	return (int)syscall(SYS_mount_setattr, dir, path, flags, attr, sizeof(*attr));
 }
 
-static inline int sys_move_mount(
-	int from, const char *from_path, int to, const char *to_path, unsigned int flags)
+static inline int sys_move_mount(int from, const char *from_path, int to, const char *to_path,
+	unsigned int flags)
 {
 	return (int)syscall(SYS_move_mount, from, from_path, to, to_path, flags);
 }

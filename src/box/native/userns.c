@@ -36,8 +36,8 @@ int step_userns(struct native *n, struct fault *f)
 	if ((rc = put("/proc/self/uid_map", uid, f)) < 0 ||
 		(rc = put("/proc/self/setgroups", "deny", f)) < 0 ||
 		(rc = put("/proc/self/gid_map", gid, f)) < 0)
-		return fault_fix(
-			f, "The system restricts user namespaces; `carrel check` says how.");
+		return fault_fix(f,
+			"The system restricts user namespaces; `carrel check` says how.");
 	/*
 	 * A namespace in this one could undo read-only mounts it inherits a handle
 	 * to; seccomp refuses to make one, and so does the kernel's own count.
