@@ -18,6 +18,11 @@ void fd_close(int *fd)
 	errno = saved;
 }
 
+int fd_close_range(unsigned int first, unsigned int last)
+{
+	return (int)syscall(SYS_close_range, first, last, 0);
+}
+
 int fd_write_all(int fd, const void *bytes, size_t n)
 {
 	const char *p = bytes;

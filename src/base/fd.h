@@ -21,6 +21,9 @@ static inline int take_fd(int *fd)
 	return taken;
 }
 
+/* Close all from first to last; musl has no wrapper. -1 and errno on failure. */
+int fd_close_range(unsigned int first, unsigned int last);
+
 /* Write everything, or -errno. */
 int fd_write_all(int fd, const void *bytes, size_t n);
 
@@ -30,7 +33,7 @@ int fd_write_all(int fd, const void *bytes, size_t n);
  */
 char *fd_read_file(int dir, const char *path, size_t max);
 
-/* openat2(2) with RESOLVE_* flags in resolve; glibc has no wrapper. -1 and errno on failure. */
+/* openat2(2) with RESOLVE_* flags in resolve; no libc has a wrapper. -1 and errno on failure. */
 int fd_open2(int dir, const char *path, int flags, unsigned long long resolve);
 
 #endif

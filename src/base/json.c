@@ -3,30 +3,45 @@
 
 #include <string.h>
 
+/* Printable ASCII that stands for itself: nearly everything, added in one go. */
+static size_t plain_length(const char *p, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && p[i] >= ' ' && p[i] < 0x7f && p[i] != '"' && p[i] != '\\')
+		i++;
+	return i;
+}
+
+static size_t add_special(struct str *out, const char *p, size_t n)
+{
+	size_t len = utf8_length(p, n);
+
+	if (len == 0)
+		str_addf(out, "\\udc%02x", (unsigned char)*p);
+	else if (*p == '"' || *p == '\\')
+		str_addf(out, "\\%c", *p);
+	else if (*p == '\n' || *p == '\t')
+		str_add(out, *p == '\n' ? "\\n" : "\\t");
+	else if (len == 1)
+		str_addf(out, "\\u%04x", (unsigned char)*p);
+	else
+		str_addn(out, p, len);
+	return len ? len : 1;
+}
+
 void json_add_quoted(struct str *out, const char *bytes, unsigned long n)
 {
-	size_t len;
-
 	str_addc(out, '"');
-	for (size_t i = 0; i < n; i += len) {
-		unsigned char c = (unsigned char)bytes[i];
+	while (n) {
+		size_t len = plain_length(bytes, n);
 
-		len = utf8_length(bytes + i, n - i);
-		if (len == 0) {
-			str_addf(out, "\\udc%02x", c);
-			len = 1;
-		} else if (c == '"' || c == '\\') {
-			str_addc(out, '\\');
-			str_addc(out, (char)c);
-		} else if (c == '\n') {
-			str_add(out, "\\n");
-		} else if (c == '\t') {
-			str_add(out, "\\t");
-		} else if (c < 0x20 || c == 0x7f) {
-			str_addf(out, "\\u%04x", c);
-		} else {
-			str_addn(out, bytes + i, len);
-		}
+		if (len)
+			str_addn(out, bytes, len);
+		else
+			len = add_special(out, bytes, n);
+		bytes += len;
+		n -= len;
 	}
 	str_addc(out, '"');
 }

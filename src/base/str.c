@@ -35,7 +35,9 @@ void str_add(struct str *s, const char *text)
 
 void str_addc(struct str *s, char c)
 {
-	str_addn(s, &c, 1);
+	reserve(s, 1);
+	s->p[s->len++] = c;
+	s->p[s->len] = '\0';
 }
 
 void str_addf(struct str *s, const char *fmt, ...)

@@ -49,10 +49,11 @@ struct host {
 	unsigned long long ram; /* bytes */
 	bool nested;            /* already in a user namespace of ours or another's */
 
-	struct fact *system;     /* parallel to layout_system[] */
-	struct fact *etc;        /* parallel to layout_etc[] */
-	struct fact *toolchains; /* parallel to layout_toolchains[], below home */
-	struct fact *mounts;     /* parallel to request->mounts */
+	struct fact *system; /* parallel to layout_system[] */
+	struct fact *etc;    /* parallel to layout_etc[] */
+	struct fact *
+		toolchains; /* parallel to layout_toolchains[]; absent: not there or not on PATH */
+	struct fact *mounts; /* parallel to request->mounts */
 	struct fact workspace;
 	VEC(struct rule) rules;
 

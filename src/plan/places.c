@@ -160,40 +160,21 @@ static void add_etc(const struct host *h, struct plan *p)
 
 		if (layout_etc[i].only_with_network && !shared_net)
 			continue;
+		if (fact->real_kind == KIND_LINK)
+			add_link(p, mem_printf("/etc/%s", layout_etc[i].name), fact->link);
 		if (fact->real_kind == KIND_FILE || fact->real_kind == KIND_DIR)
 			add_bind(p, fact, mem_printf("/etc/%s", layout_etc[i].name), false,
 				"system");
 	}
 }
 
-/* Is some entry of the user's PATH in or below dir? */
-static bool on_path(const struct host *h, const char *dir)
-{
-	for (const char *const *e = h->env; *e; e++) {
-		const char *at;
-
-		if (!str_starts(*e, "PATH="))
-			continue;
-		for (at = *e + 5; *at; at += strcspn(at, ":"), at += *at == ':') {
-			char *entry = path_clean(mem_strndup(at, strcspn(at, ":")));
-
-			if (path_within(entry, dir))
-				return true;
-		}
-	}
-	return false;
-}
-
 static void add_toolchains(const struct host *h, struct plan *p)
 {
-	for (size_t i = 0; i < layout_toolchains_n; i++) {
-		const struct layout_toolchain *t = &layout_toolchains[i];
-		const struct fact *fact = &h->toolchains[i];
-
-		if (fact->real_kind == KIND_DIR &&
-			on_path(h, path_join(h->home, t->when ? t->when : t->dir)))
-			add_bind(p, fact, path_join(h->home, t->dir), false, "toolchain");
-	}
+	for (size_t i = 0; i < layout_toolchains_n; i++)
+		if (h->toolchains[i].real_kind == KIND_DIR)
+			add_bind(p, &h->toolchains[i],
+				path_join(h->home, layout_toolchains[i].dir), false,
+				"toolchain");
 }
 
 static int check_target(const char *target, const char *source, struct fault *f)

@@ -162,14 +162,20 @@ static void json_body(struct json *j, const struct plan *p)
 
 const char *plan_hash(const struct plan *p)
 {
-	struct str text = { 0 };
+	struct str text = { 0 }, hex = { 0 };
 	struct json j = { .out = &text };
-	char *hex = mem_alloc(SHA256_DIGEST_STRING_LENGTH);
+	uint8_t digest[SHA256_DIGEST_LENGTH];
+	SHA2_CTX ctx;
 
 	json_open(&j, NULL, '{');
 	json_body(&j, p);
 	json_close(&j, '}');
-	return SHA256Data((const uint8_t *)text.p, text.len, hex);
+	SHA256Init(&ctx);
+	SHA256Update(&ctx, (const uint8_t *)text.p, text.len);
+	SHA256Final(digest, &ctx);
+	for (size_t i = 0; i < sizeof(digest); i++)
+		str_addf(&hex, "%02x", digest[i]);
+	return hex.p;
 }
 
 void plan_json(const struct plan *p, struct str *out)

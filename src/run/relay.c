@@ -357,7 +357,7 @@ static int64_t terminal_number(int fd)
 {
 	unsigned int dev;
 
-	return ioctl(fd, TIOCGDEV, &dev) < 0 ? -1 : (int64_t)dev;
+	return ioctl(fd, (int)TIOCGDEV, &dev) < 0 ? -1 : (int64_t)dev;
 }
 
 static int reopen_controlling(int fd, int flags)

@@ -166,6 +166,28 @@ static void survey_user(struct host *h)
 					      : "/bin/sh";
 }
 
+/* A link that the box can follow by itself, because it leads to the system's directories. */
+static bool leads_to_system(const struct fact *fact)
+{
+	return fact->kind == KIND_LINK &&
+		in_system(path_clean(path_join(path_parent(fact->path), fact->link)));
+}
+
+static struct fact look_in_etc(int etc, const char *name)
+{
+	struct fact fact = { .path = mem_printf("/etc/%s", name), .kind = KIND_LINK };
+	char text[PATH_MAX];
+	ssize_t n = readlinkat(etc, name, text, sizeof(text));
+
+	if (n > 0)
+		fact.link = mem_strndup(text, (size_t)n);
+	if (n > 0 && leads_to_system(&fact)) {
+		fact.real_kind = KIND_LINK;
+		return fact;
+	}
+	return look(etc, name, fact.path, true);
+}
+
 static void survey_system(struct host *h)
 {
 	auto_close int etc = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -175,18 +197,34 @@ static void survey_system(struct host *h)
 		h->system[i] = look(AT_FDCWD, layout_system[i], layout_system[i], true);
 	h->etc = mem_alloc(layout_etc_n * sizeof(*h->etc));
 	for (size_t i = 0; i < layout_etc_n; i++)
-		h->etc[i] = look(etc, layout_etc[i].name,
-			mem_printf("/etc/%s", layout_etc[i].name), true);
+		h->etc[i] = look_in_etc(etc, layout_etc[i].name);
+}
+
+/* Is some entry of the user's PATH in or below home/dir? */
+static bool on_path(const char *home, const char *dir)
+{
+	size_t n = strlen(home), m = strlen(dir);
+
+	for (const char *at = getenv("PATH"); at && *at; at += *at == ':') {
+		size_t len = strcspn(at, ":");
+
+		if (len >= n + 1 + m && !strncmp(at, home, n) && at[n] == '/' &&
+			!strncmp(at + n + 1, dir, m) && strchr(":/", at[n + 1 + m]))
+			return true;
+		at += len;
+	}
+	return false;
 }
 
 static void survey_toolchains(struct host *h)
 {
-	auto_close int home = open(h->home, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
 	h->toolchains = mem_alloc(layout_toolchains_n * sizeof(*h->toolchains));
-	for (size_t i = 0; home >= 0 && i < layout_toolchains_n; i++)
-		h->toolchains[i] = look(home, layout_toolchains[i].dir,
-			path_join(h->home, layout_toolchains[i].dir), false);
+	for (size_t i = 0; i < layout_toolchains_n; i++) {
+		const struct layout_toolchain *t = &layout_toolchains[i];
+
+		if (on_path(h->home, t->when ? t->when : t->dir))
+			h->toolchains[i] = look_at(path_join(h->home, t->dir));
+	}
 }
 
 static int survey_paths(const struct request *r, struct host *h, struct fault *f)
@@ -196,7 +234,8 @@ static int survey_paths(const struct request *r, struct host *h, struct fault *f
 	if (!getcwd(cwd, sizeof(cwd)) || cwd[0] != '/')
 		return fault_set(f, errno ? errno : ENOENT, "find the working directory");
 	h->cwd = mem_strdup(cwd);
-	h->workspace = look_at(r->workspace ? path_join(cwd, r->workspace) : h->cwd);
+	h->workspace = r->workspace ? look_at(path_join(cwd, r->workspace))
+				    : look(AT_FDCWD, h->cwd, h->cwd, true);
 	h->mounts = mem_alloc((r->mounts.n + 1) * sizeof(*h->mounts));
 	for (size_t i = 0; i < r->mounts.n; i++)
 		h->mounts[i] = look_at(path_clean(path_join(cwd, r->mounts.v[i].source)));

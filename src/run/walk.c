@@ -10,6 +10,7 @@
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { REL_MAX = 4000 }; /* a longer path could not be mounted on anyway */
@@ -24,7 +25,7 @@ struct walk {
 	char entries[32 * 1024] __attribute__((aligned(8)));
 };
 
-static bool is_directory(int dir, const struct dirent64 *d)
+static bool is_directory(int dir, const struct dirent *d)
 {
 	struct stat st;
 
@@ -33,7 +34,7 @@ static bool is_directory(int dir, const struct dirent64 *d)
 	return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-static void visit_entry(struct walk *w, int dir, size_t prefix, const struct dirent64 *d)
+static void visit_entry(struct walk *w, int dir, size_t prefix, const struct dirent *d)
 {
 	struct walk_entry entry = { .dir = dir, .name = d->d_name, .rel = w->rel };
 
@@ -48,7 +49,7 @@ static void visit_entry(struct walk *w, int dir, size_t prefix, const struct dir
 static int read_directory(struct walk *w, int dir, size_t prefix, struct fault *f)
 {
 	for (;;) {
-		ssize_t n = getdents64(dir, w->entries, sizeof(w->entries));
+		ssize_t n = syscall(SYS_getdents64, dir, w->entries, sizeof(w->entries));
 
 		if (n < 0)
 			return fault_set(f, errno, "read the directory '%s/%s'",
@@ -56,7 +57,7 @@ static int read_directory(struct walk *w, int dir, size_t prefix, struct fault *
 		if (n == 0)
 			return 0;
 		for (ssize_t at = 0; at < n;) {
-			const struct dirent64 *d = (const void *)(w->entries + at);
+			const struct dirent *d = (const void *)(w->entries + at);
 
 			visit_entry(w, dir, prefix, d);
 			at += d->d_reclen;

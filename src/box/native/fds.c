@@ -10,6 +10,7 @@
 #include "box/native/native.h"
 #include "box/engine.h"
 #include "base/fault.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +44,7 @@ int step_fds(struct native *n, struct fault *f)
 		if (place(from[i], i, i == FD_CONTROL ? O_CLOEXEC : 0) < 0)
 			return fault_set(f, errno, "arrange the box's standard streams");
 	n->control = FD_CONTROL;
-	if (close_range(FD_FIRST_FREE, ~0U, 0) < 0)
+	if (fd_close_range(FD_FIRST_FREE, ~0U) < 0)
 		return fault_set(f, errno, "close inherited files");
 	return 0;
 }

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-static int limit(__rlimit_resource_t what, rlim_t value, const char *name, struct fault *f)
+static int limit(int what, rlim_t value, const char *name, struct fault *f)
 {
 	const struct rlimit r = { value, value };
 

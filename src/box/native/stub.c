@@ -11,6 +11,7 @@
 #include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -97,14 +98,33 @@ static int find_stubs(const struct plan *p, struct stubs *s, struct fault *f)
 	return 0;
 }
 
+static bool is_nameless(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* With its text from the first moment: the host's git may look at any. */
 static int make_file(int dir, const struct stub *stub)
 {
-	auto_close int fd = openat(dir, stub->name,
-		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0);
-	int rc = fd < 0 ? -errno : fd_write_all(fd, stub->text, strlen(stub->text));
+	auto_close int fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	char link[32];
+	int rc;
 
-	/* Complete before it is readable: the host's git may look at any moment. */
-	return rc == 0 && fchmod(fd, FILE_MODE) < 0 ? -errno : rc;
+	if (fd < 0) /* a file system without nameless files */
+		fd = openat(dir, stub->name,
+			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+	if (fd < 0)
+		return -errno;
+	rc = fd_write_all(fd, stub->text, strlen(stub->text));
+	if (rc == 0 && fchmod(fd, FILE_MODE) < 0)
+		rc = -errno;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (rc == 0 && is_nameless(fd) &&
+		linkat(AT_FDCWD, link, dir, stub->name, AT_SYMLINK_FOLLOW) < 0)
+		rc = -errno;
+	return rc;
 }
 
 /* *socket is where the one inode already has a name; links where the file system has them. */
@@ -196,10 +216,10 @@ static void close_all_but(int *keep, size_t n)
 	qsort(keep, n, sizeof(*keep), compare_ints);
 	for (size_t i = 0; i < n; i++) {
 		if ((unsigned int)keep[i] > from)
-			close_range(from, (unsigned int)keep[i] - 1, 0);
+			fd_close_range(from, (unsigned int)keep[i] - 1);
 		from = (unsigned int)keep[i] + 1;
 	}
-	close_range(from, ~0U, 0);
+	fd_close_range(from, ~0U);
 }
 
 /*

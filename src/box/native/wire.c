@@ -12,8 +12,9 @@ static int send_parts(int socket, const struct iovec *parts, size_t n, int fd)
 		struct cmsghdr header;
 		char space[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
-	struct msghdr m = { .msg_iov = (struct iovec *)parts, .msg_iovlen = n };
+	struct msghdr m = { .msg_iov = (struct iovec *)parts };
 
+	m.msg_iovlen = (__typeof__(m.msg_iovlen))n; /* a size_t or an int, as the libc likes */
 	if (fd >= 0) {
 		m.msg_control = &control;
 		m.msg_controllen = sizeof(control);
