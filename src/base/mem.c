@@ -13,6 +13,14 @@
  * until they are touched.
  */
 enum { BLOCK = 1 << 20 };
+
+/* At the start of each mapping, so that all can be found again. */
+struct mapping {
+	struct mapping *before;
+	size_t size;
+};
+
+static struct mapping *last;
 static char *block;
 static size_t left;
 
@@ -26,11 +34,26 @@ static void out_of_memory(void)
 
 static void *map(size_t size)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct mapping *p = mmap(NULL, size + sizeof(*p), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		out_of_memory();
-	return p;
+	p->before = last;
+	p->size = size + sizeof(*p);
+	last = p;
+	return p + 1;
+}
+
+void mem_release(void)
+{
+	while (last) {
+		struct mapping *p = last;
+
+		last = p->before;
+		munmap(p, p->size);
+	}
+	left = 0;
 }
 
 void *mem_alloc(size_t size)
@@ -43,8 +66,8 @@ void *mem_alloc(size_t size)
 	if (size > BLOCK / 4)
 		return map(size);
 	if (size > left) {
-		block = map(BLOCK);
-		left = BLOCK;
+		block = map(BLOCK - sizeof(struct mapping));
+		left = BLOCK - sizeof(struct mapping);
 	}
 	p = block;
 	block += size;

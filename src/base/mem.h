@@ -18,6 +18,12 @@ char *mem_strdup(const char *s) __attribute__((returns_nonnull));
 char *mem_strndup(const char *s, size_t n) __attribute__((returns_nonnull));
 char *mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
 
+/*
+ * Give everything back: nothing that came from here may be touched again. For a process
+ * that stays behind with nothing but its stack, as the box's init does.
+ */
+void mem_release(void);
+
 /* A growing array: VEC(struct thing) list = {}; vec_push(&list, thing); list.v[i], list.n */
 #define VEC(type)              \
 	struct {               \

@@ -16,8 +16,8 @@ const char *const layout_system[] = {
 const size_t layout_system_n = ARRAY_SIZE(layout_system);
 
 /*
- * /etc is picked, not shared: it is where machines keep secrets and the names of
- * internal hosts. passwd, group, hosts, hostname, nsswitch.conf and resolv.conf are made
+ * /etc is picked, not shared: it is where machines keep secrets (ssl/private, maven's
+ * passwords) and the names of internal hosts. passwd, group, hosts, hostname, nsswitch.conf and resolv.conf are made
  * by the plan.
  */
 const struct layout_etc layout_etc[] = {
@@ -31,19 +31,21 @@ const struct layout_etc layout_etc[] = {
 	{ "localtime", false },
 	{ "mime.types", false },
 	{ "os-release", false },
-	{ "pki", false },
+	{ "pki/ca-trust", false },
+	{ "pki/tls/cert.pem", false },
+	{ "pki/tls/certs", false },
+	{ "pki/tls/openssl.cnf", false },
 	{ "profile", false },
-	{ "profile.d", false },
 	{ "protocols", false },
 	{ "services", false },
-	{ "ssl", false },
+	{ "ssl/certs", false },
+	{ "ssl/openssl.cnf", false },
 	{ "terminfo", false },
 	{ "timezone", false },
 	{ "vim", false },
 	{ "java-11-openjdk", false },
 	{ "java-17-openjdk", false },
 	{ "java-21-openjdk", false },
-	{ "maven", false },
 	{ "python3", false },
 	{ "perl", false },
 	{ "static", false }, /* NixOS: what most of /etc links to */

@@ -130,6 +130,10 @@ static int resolve_layers(const struct request *r, const struct host *h, struct 
 			"Linux 5.13 or later with 'landlock' in the list of LSMs is "
 			"needed (boot with lsm=landlock,... ); see carrel check.");
 	}
+	if (r->network == NETWORK_HOST && p->landlock_abi < 6)
+		vec_push(&p->notices,
+			"abstract sockets of this machine (X11, D-Bus) can be reached: Landlock "
+			"ABI 6 (Linux 6.12) is needed to close them");
 	if (!r->nest && h->landlock_abi < 2)
 		vec_push(&p->notices,
 			"Landlock ABI 1: files cannot be moved between directories "

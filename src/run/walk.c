@@ -13,13 +13,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { REL_MAX = 4000 }; /* a longer path could not be mounted on anyway */
+enum {
+	REL_MAX = 4000, /* a longer path could not be mounted on anyway */
+	MOST_ENTRIES = 5000000,
+};
 
 struct walk {
 	const char *root;
 	int root_fd;
 	walk_visit *visit;
 	void *ctx;
+	size_t seen;
 	VEC(const char *) todo; /* directories found and not read yet */
 	char rel[REL_MAX + 256 + 1];
 	char entries[32 * 1024] __attribute__((aligned(8)));
@@ -40,6 +44,7 @@ static void visit_entry(struct walk *w, int dir, size_t prefix, const struct dir
 
 	if (d->d_name[0] == '.' && (!d->d_name[1] || (d->d_name[1] == '.' && !d->d_name[2])))
 		return;
+	w->seen++;
 	strcpy(w->rel + prefix, d->d_name);
 	entry.is_dir = is_directory(dir, d);
 	if (w->visit(w->ctx, &entry) == WALK_ON && entry.is_dir)
@@ -104,6 +109,8 @@ int walk_tree(const char *root, walk_visit *visit, void *ctx, struct fault *f)
 {
 	struct walk *w = mem_alloc(sizeof(*w));
 	auto_close int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct fault later;
+	int rc = 0;
 
 	if (fd < 0)
 		return fault_set(f, errno, "open '%s'", str_visible(root));
@@ -113,10 +120,13 @@ int walk_tree(const char *root, walk_visit *visit, void *ctx, struct fault *f)
 	w->ctx = ctx;
 	vec_push(&w->todo, "");
 	while (w->todo.n) {
-		int rc = walk_directory(w, w->todo.v[--w->todo.n], f);
+		int one = walk_directory(w, w->todo.v[--w->todo.n], rc < 0 ? &later : f);
 
-		if (rc < 0)
-			return rc;
+		if (rc == 0)
+			rc = one;
+		if (w->seen > MOST_ENTRIES)
+			return fault_set(f, E2BIG, "look at all of '%s': more than %d files",
+				str_visible(root), MOST_ENTRIES);
 	}
-	return 0;
+	return rc;
 }

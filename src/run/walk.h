@@ -23,9 +23,10 @@ enum walk_next { WALK_ON, WALK_SKIP /* do not go below this one */ };
 typedef enum walk_next walk_visit(void *ctx, const struct walk_entry *entry);
 
 /*
- * Visit all entries below root, directories before what is in them. A directory that
- * cannot be opened is a fault unless it belongs to somebody else (then the box
- * cannot open it either).
+ * Visit all entries below root, directories before what is in them. What cannot be looked at
+ * (unreadable, too deep, more than five million entries) is left out; the first such
+ * place is the fault, when the walk is over. A directory that belongs to somebody else and
+ * cannot be read is no fault: the box cannot read it either.
  */
 int walk_tree(const char *root, walk_visit *visit, void *ctx, struct fault *f);
 

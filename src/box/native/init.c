@@ -11,6 +11,7 @@
  * planted files) then cannot race with anything in the box.
  */
 #include "box/native/native.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -70,6 +71,8 @@ void init_loop(struct native *n)
 	struct signalfd_siginfo info;
 	sigset_t child;
 
+	mem_release(); /* the plan and all: a box may idle for days */
+	n->plan = NULL;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	poll_fds[0].fd = n->control;
