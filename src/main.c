@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/title.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -39,6 +40,7 @@ int main(int argc, char **argv)
 	struct fault f = { 0 };
 	struct opt_rest rest;
 
+	title_init(argc, argv);
 	occupy_standard_streams();
 	if (opt_parse(program_opts, OPT_BEFORE_WORDS, &args, argc, argv, &rest, &f) < 0) {
 		fault_fix(&f, "See `carrel --help`.");

@@ -33,7 +33,7 @@ enum rule_kind { RULE_PROTECT, RULE_HIDE };
 struct rule {
 	enum rule_kind kind;
 	const char *why;  /* the default's or option's text that asked for it */
-	const char *stub; /* as in struct layout_rule */
+	const char *stub; /* text of the stub while the path is absent; see box/native/stub.h */
 	VEC(struct fact) trail;
 };
 

@@ -94,40 +94,28 @@ const size_t layout_toolchains_n = ARRAY_SIZE(layout_toolchains);
 
 /*
  * Files in a project that tools on the host run or obey without being asked: an agent
- * that can write them runs code outside its box the next time the user works there.
+ * that can write them runs code outside its box the next time the user works there. Those
+ * of git are in run/survey-git.c.
  */
-const struct layout_rule layout_protect[] = {
-	{ ".claude/settings.json", NULL },
-	{ ".claude/settings.local.json", NULL },
-	{ ".claude/hooks", NULL },
-	{ ".mcp.json", NULL },
-	{ ".codex", NULL },
-	{ ".gemini", NULL },
-	{ "opencode.json", NULL },
-	{ ".vscode", NULL },
-	{ ".idea", NULL },
-	{ ".envrc", NULL },
-	{ "carrel.json", NULL },
+const char *const layout_protect[] = {
+	".claude/settings.json",
+	".claude/settings.local.json",
+	".claude/hooks",
+	".mcp.json",
+	".codex",
+	".gemini",
+	"opencode.json",
+	".vscode",
+	".idea",
+	".envrc",
+	"carrel.json",
 };
 const size_t layout_protect_n = ARRAY_SIZE(layout_protect);
 
-/*
- * The same below a repository's git directory. commondir matters although it is
- * usually absent: a git directory that has one takes config and hooks from where it
- * points, and "." is where it is. git dies of one that it cannot read.
- */
-const struct layout_rule layout_protect_git[] = {
-	{ "hooks", NULL },
-	{ "config", NULL },
-	{ "config.worktree", "" },
-	{ "commondir", ".\n" },
-};
-const size_t layout_protect_git_n = ARRAY_SIZE(layout_protect_git);
-
-const struct layout_rule layout_hide[] = {
-	{ "**/.env", NULL },
-	{ "**/.env.*", NULL },
-	{ "!**/.env.example", NULL },
+const char *const layout_hide[] = {
+	"**/.env",
+	"**/.env.*",
+	"!**/.env.example",
 };
 const size_t layout_hide_n = ARRAY_SIZE(layout_hide);
 

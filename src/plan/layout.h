@@ -28,16 +28,9 @@ struct layout_toolchain {
 extern const struct layout_toolchain layout_toolchains[];
 extern const size_t layout_toolchains_n;
 
-struct layout_rule {
-	const char *pattern; /* as --protect and --hide take it */
-	/*
-	 * What stands there while it is absent and must stay so: a file with this text,
-	 * for programs that would stumble over anything else; NULL: see box/native/stub.h.
-	 */
-	const char *stub;
-};
-extern const struct layout_rule layout_protect[], layout_protect_git[], layout_hide[];
-extern const size_t layout_protect_n, layout_protect_git_n, layout_hide_n;
+/* As --protect and --hide take them. */
+extern const char *const layout_protect[], *const layout_hide[];
+extern const size_t layout_protect_n, layout_hide_n;
 
 /* Host variables that pass; a name ending in * is a prefix. */
 extern const char *const layout_env[];

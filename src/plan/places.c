@@ -66,9 +66,9 @@ static void add_system(const struct host *h, struct plan *p)
 	for (size_t i = 0; i < layout_system_n; i++) {
 		const struct fact *fact = &h->system[i];
 
-		if (fact->kind == KIND_LINK)
+		if (fact->real_kind == KIND_LINK)
 			add_link(p, layout_system[i], fact->link);
-		else if (fact->kind == KIND_DIR)
+		else if (fact->real_kind == KIND_DIR)
 			add_bind(p, fact, layout_system[i], false, "system");
 	}
 }

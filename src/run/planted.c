@@ -67,7 +67,8 @@ static enum walk_next visit(void *ctx, const struct walk_entry *e)
 	struct search *s = ctx;
 	const char *why;
 
-	if (e->is_dir && !strcmp(e->name, "node_modules"))
+	/* The workspace's own git directory is protected, and large. */
+	if (e->is_dir && (!strcmp(e->name, "node_modules") || !strcmp(e->rel, ".git")))
 		return WALK_SKIP;
 	/* Of a git directory only the top and its hooks matter. */
 	if (e->is_dir && strstr(e->rel, ".git/") && strcmp(e->name, "hooks"))

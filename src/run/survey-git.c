@@ -12,7 +12,6 @@
  */
 #include "run/survey.h"
 #include "plan/host.h"
-#include "plan/layout.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
@@ -95,8 +94,17 @@ static void protect_modules(struct host *h, const char *root, const char *dir, i
 	}
 }
 
+/* Does git read config.worktree here? Only then would it stumble over a stub. */
+static bool has_worktree_config(const char *dir)
+{
+	char *text = fd_read_file(AT_FDCWD, path_join(dir, "config"), SMALL_FILE);
+
+	return !text || strcasestr(text, "worktreeconfig");
+}
+
 /* The files through which another worktree's git would be led to a hostile config. */
-static void protect_worktrees(struct host *h, const char *root, const char *dir)
+static void protect_worktrees(struct host *h, const char *root, const char *dir,
+	const char *config_stub)
 {
 	name_vec names = { 0 };
 
@@ -106,17 +114,24 @@ static void protect_worktrees(struct host *h, const char *root, const char *dir)
 
 		protect(h, root, admin, "commondir", NULL);
 		protect(h, root, admin, "gitdir", NULL);
-		protect(h, root, admin, "config.worktree", "");
+		protect(h, root, admin, "config.worktree", config_stub);
 	}
 }
 
-/* root is the writable bind that dir lies in. */
+/*
+ * root is the writable bind that dir lies in. commondir matters although it is usually absent:
+ * a git directory that has one takes config and hooks from where it points. git dies of
+ * one that it cannot read, so the stub says ".", which is where it is.
+ */
 static void protect_git_dir(struct host *h, const char *root, const char *dir, int depth)
 {
-	for (size_t i = 0; i < layout_protect_git_n; i++)
-		protect(h, root, dir, layout_protect_git[i].pattern,
-			layout_protect_git[i].stub);
-	protect_worktrees(h, root, path_join(dir, "worktrees"));
+	const char *config_stub = has_worktree_config(dir) ? "" : NULL;
+
+	protect(h, root, dir, "hooks", NULL);
+	protect(h, root, dir, "config", NULL);
+	protect(h, root, dir, "config.worktree", config_stub);
+	protect(h, root, dir, "commondir", ".\n");
+	protect_worktrees(h, root, path_join(dir, "worktrees"), config_stub);
 	protect_modules(h, root, path_join(dir, "modules"), depth);
 }
 

@@ -56,11 +56,17 @@ static const char *follow(const char *path)
  */
 static bool could_create_in(const char *dir)
 {
+	static const char *last;
+	static bool could;
 	struct stat st;
 
-	if (access(dir, W_OK) == 0)
-		return true;
-	return errno != EROFS && stat(dir, &st) == 0 && st.st_uid == getuid();
+	/* Asked for name after name of the same directory. */
+	if (last && !strcmp(last, dir))
+		return could;
+	last = dir;
+	could = access(dir, W_OK) == 0 ||
+		(errno != EROFS && stat(dir, &st) == 0 && st.st_uid == getuid());
+	return could;
 }
 
 static void add_rule(struct host *h, struct rule rule, const char *root, const char *rel)
@@ -185,11 +191,11 @@ static bool any_wildcards(const pattern_vec *patterns)
 	return false;
 }
 
-static int gather(const char *option, const struct layout_rule *defaults, size_t n,
+static int gather(const char *option, const char *const *defaults, size_t n,
 	const char *const *asked, size_t n_asked, pattern_vec *ret, struct fault *f)
 {
 	for (size_t i = 0; i < n; i++)
-		vec_push(ret, defaults[i].pattern);
+		vec_push(ret, defaults[i]);
 	for (size_t i = 0; i < n_asked; i++) {
 		int rc = check_pattern(option, asked[i], f);
 

@@ -41,31 +41,20 @@ static const char *link_text(int dir, const char *path)
 	return n > 0 ? mem_strndup(buf, (size_t)n) : "";
 }
 
-/*
- * Look at dir/name. Canonical is what a link leads to; for anything else it is path
- * itself when `plain` says that no part before the last can be a link.
- */
-static struct fact look(int dir, const char *name, const char *path, bool plain)
+/* Look at path, and at what it is after all links. */
+static struct fact look_at(const char *path)
 {
 	struct fact fact = { .path = path };
 	struct stat st;
 
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (lstat(path, &st) < 0)
 		return fact;
-	fact.kind = fact.real_kind = kind_of(&st);
-	fact.real = path;
+	fact.kind = kind_of(&st);
 	if (fact.kind == KIND_LINK)
-		fact.link = link_text(dir, name);
-	if (plain && fact.kind != KIND_LINK)
-		return fact;
+		fact.link = link_text(AT_FDCWD, path);
 	fact.real = real_path(path);
 	fact.real_kind = fact.real && stat(fact.real, &st) == 0 ? kind_of(&st) : KIND_ABSENT;
 	return fact;
-}
-
-static struct fact look_at(const char *path)
-{
-	return look(AT_FDCWD, path, path, false);
 }
 
 /* The user's line of /etc/passwd, split; static programs cannot ask NSS without loading it. */
@@ -166,38 +155,41 @@ static void survey_user(struct host *h)
 					      : "/bin/sh";
 }
 
-/* A link that the box can follow by itself, because it leads to the system's directories. */
-static bool leads_to_system(const struct fact *fact)
+/*
+ * Look at dir/name, which is path, but leave a link alone that leads to the system's
+ * directories: the box has them too and can follow it by itself.
+ */
+static struct fact look_system(int dir, const char *name, const char *path)
 {
-	return fact->kind == KIND_LINK &&
-		in_system(path_clean(path_join(path_parent(fact->path), fact->link)));
-}
+	struct fact fact = { .path = path };
+	struct stat st;
 
-static struct fact look_in_etc(int etc, const char *name)
-{
-	struct fact fact = { .path = mem_printf("/etc/%s", name), .kind = KIND_LINK };
-	char text[PATH_MAX];
-	ssize_t n = readlinkat(etc, name, text, sizeof(text));
-
-	if (n > 0)
-		fact.link = mem_strndup(text, (size_t)n);
-	if (n > 0 && leads_to_system(&fact)) {
-		fact.real_kind = KIND_LINK;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return fact;
+	if (!S_ISLNK(st.st_mode)) {
+		fact.kind = fact.real_kind = kind_of(&st);
+		fact.real = path;
 		return fact;
 	}
-	return look(etc, name, fact.path, true);
+	fact.kind = fact.real_kind = KIND_LINK;
+	fact.link = link_text(dir, name);
+	if (in_system(path_clean(path_join(path_parent(path), fact.link))))
+		return fact;
+	return look_at(path);
 }
 
-static void survey_system(struct host *h)
+static void survey_system(const struct request *r, struct host *h)
 {
 	auto_close int etc = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	h->system = mem_alloc(layout_system_n * sizeof(*h->system));
 	for (size_t i = 0; i < layout_system_n; i++)
-		h->system[i] = look(AT_FDCWD, layout_system[i], layout_system[i], true);
+		h->system[i] = look_system(AT_FDCWD, layout_system[i], layout_system[i]);
 	h->etc = mem_alloc(layout_etc_n * sizeof(*h->etc));
 	for (size_t i = 0; i < layout_etc_n; i++)
-		h->etc[i] = look_in_etc(etc, layout_etc[i].name);
+		if (r->network == NETWORK_HOST || !layout_etc[i].only_with_network)
+			h->etc[i] = look_system(etc, layout_etc[i].name,
+				mem_printf("/etc/%s", layout_etc[i].name));
 }
 
 /* Is some entry of the user's PATH in or below home/dir? */
@@ -234,8 +226,7 @@ static int survey_paths(const struct request *r, struct host *h, struct fault *f
 	if (!getcwd(cwd, sizeof(cwd)) || cwd[0] != '/')
 		return fault_set(f, errno ? errno : ENOENT, "find the working directory");
 	h->cwd = mem_strdup(cwd);
-	h->workspace = r->workspace ? look_at(path_join(cwd, r->workspace))
-				    : look(AT_FDCWD, h->cwd, h->cwd, true);
+	h->workspace = look_at(r->workspace ? path_join(cwd, r->workspace) : h->cwd);
 	h->mounts = mem_alloc((r->mounts.n + 1) * sizeof(*h->mounts));
 	for (size_t i = 0; i < r->mounts.n; i++)
 		h->mounts[i] = look_at(path_clean(path_join(cwd, r->mounts.v[i].source)));
@@ -260,7 +251,7 @@ int survey_host(const struct request *r, struct host *ret, struct fault *f)
 
 	survey_user(&h);
 	survey_kernel(&h);
-	survey_system(&h);
+	survey_system(r, &h);
 	survey_toolchains(&h);
 	rc = survey_paths(r, &h, f);
 	if (rc < 0)

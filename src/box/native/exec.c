@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/title.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -23,7 +24,7 @@
 
 struct start {
 	struct native *n;
-	char **envp;
+	char **argv, **envp;
 	const char *path; /* the box's PATH */
 	int err;
 	const char *what; /* failed before the program was tried */
@@ -44,10 +45,24 @@ static char **make_env(const struct plan *p, const char **ret_path)
 	return envp;
 }
 
+/* The plan's may point into the supervisor's own arguments, which are about to go. */
+static char **copy_argv(const char *const *argv)
+{
+	size_t n = 0;
+	char **copy;
+
+	while (argv[n])
+		n++;
+	copy = mem_alloc((n + 1) * sizeof(*copy));
+	while (n-- > 0)
+		copy[n] = mem_strdup(argv[n]);
+	return copy;
+}
+
 /* execvp(3) with the box's PATH; comes back only with an errno. */
 static int exec_search(const struct start *s)
 {
-	char *const *argv = (char *const *)s->n->plan->argv;
+	char *const *argv = s->argv;
 	int err = ENOENT;
 
 	if (strchr(argv[0], '/')) {
@@ -101,7 +116,9 @@ int step_exec(struct native *n, struct fault *f)
 	sigset_t all;
 	pid_t pid;
 
+	s.argv = copy_argv(n->plan->argv);
 	s.envp = make_env(n->plan, &s.path);
+	title_set("carrel-init");
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	pid = clone(child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &s);
@@ -113,7 +130,7 @@ int step_exec(struct native *n, struct fault *f)
 	}
 	if (s.what)
 		return fault_set(f, s.err, "%s '%s'", s.what, str_visible(n->plan->workdir));
-	fault_set(f, s.err, "run '%s'", str_visible(n->plan->argv[0]));
+	fault_set(f, s.err, "run '%s'", str_visible(s.argv[0]));
 	if (s.err == ENOENT)
 		return fault_fix(f,
 			"There is no such program in the box; `carrel plan` shows what "

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -222,45 +224,61 @@ static void close_all_but(int *keep, size_t n)
 	fd_close_range(from, ~0U);
 }
 
+struct janitor {
+	struct stubs *stubs;
+	int supervisor, pidfd;
+	int *keep;
+	size_t n_keep;
+};
+
 /*
  * In its own session and deaf to the signals that end a job. The pidfd becomes readable
  * only when the whole pid namespace is dead.
  */
-static void janitor_main(struct stubs *s, int supervisor, int pidfd)
+static int janitor_main(void *arg)
 {
 	static const int deaf_to[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP };
-	struct pollfd box = { .fd = pidfd, .events = POLLIN };
-	int *keep = mem_alloc((s->dirs.n + 2) * sizeof(*keep));
+	const struct janitor *j = arg;
+	struct pollfd box = { .fd = j->pidfd, .events = POLLIN };
 	char byte;
 
-	keep[0] = supervisor;
-	keep[1] = pidfd;
-	for (size_t i = 0; i < s->dirs.n; i++)
-		keep[i + 2] = s->dirs.v[i].fd;
-	close_all_but(keep, s->dirs.n + 2);
+	close_all_but(j->keep, j->n_keep);
 	setsid();
 	for (size_t i = 0; i < ARRAY_SIZE(deaf_to); i++)
 		signal(deaf_to[i], SIG_IGN);
 	prctl(PR_SET_NAME, "carrel-janitor", 0, 0, 0);
-	while (read(supervisor, &byte, 1) < 0 && errno == EINTR)
+	while (read(j->supervisor, &byte, 1) < 0 && errno == EINTR)
 		;
 	while (poll(&box, 1, -1) < 0 && errno == EINTR)
 		;
-	remove_all(s);
-	_exit(0);
+	remove_all(j->stubs);
+	syscall(SYS_exit, 0);
+	return 0;
 }
 
-/* Before the first stub and before the locks, which it shares with us from then on. */
+/*
+ * Before the first stub and before the locks, which it shares with us from then on. It
+ * shares our memory too, because to copy it would cost more than all stubs; it reads and
+ * writes none of it until we are gone.
+ */
 static int start_janitor(struct stubs *s, int pidfd, struct fault *f)
 {
+	static char stack[16 * 1024] __attribute__((aligned(16)));
+	static struct janitor j;
 	int ends[2];
 	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return fault_set(f, errno, "start the janitor");
-	pid = fork();
-	if (pid == 0)
-		janitor_main(s, ends[0], pidfd);
+	j = (struct janitor){ .stubs = s,
+		.supervisor = ends[0],
+		.pidfd = pidfd,
+		.keep = mem_alloc((s->dirs.n + 2) * sizeof(*j.keep)) };
+	j.keep[j.n_keep++] = ends[0];
+	j.keep[j.n_keep++] = pidfd;
+	vec_each(dir, &s->dirs)
+		j.keep[j.n_keep++] = dir->fd;
+	pid = clone(janitor_main, stack + sizeof(stack), CLONE_VM, &j);
 	close(ends[0]);
 	s->janitor = ends[1];
 	return pid < 0 ? fault_set(f, errno, "start the janitor") : 0;

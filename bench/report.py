@@ -1,0 +1,168 @@
+"""From records to Markdown: a table per row, and the targets with their verdict."""
+import operator
+
+
+def at(data, *path):
+    """data[path[0]][path[1]]…, or None as soon as something is not there."""
+    for key in path:
+        if data is None:
+            return None
+        data = data.get(key)
+    return data
+
+
+def find(results, row, name, table=""):
+    for record in at(results, row, "tables", table) or []:
+        if record["name"] == name:
+            return record
+    return None
+
+
+def wall(results, row, name):
+    return at(find(results, row, name), "wall_us", "median")
+
+
+def rate(results, name):
+    return at(find(results, "flood", name), "per_s", "median")
+
+
+def over(a, b):
+    return a / b if a is not None and b else None
+
+
+def growth_at_most(results, peer):
+    """Only at 500 boxes: fewer, as in a quick run, would not answer the question."""
+    return at(results, "alive", "growth", peer, 500)
+
+
+# What, how it is measured, the comparison and the limit: the performance targets.
+TARGETS = [
+    ("cold start ÷ bwrap with the same mounts",
+     lambda r: over(wall(r, "start", "carrel"), wall(r, "start", "bwrap")), "≤", 0.30, "×"),
+    ("cold start ÷ plain",
+     lambda r: over(wall(r, "start", "carrel"), wall(r, "start", "plain")), "≤", 4, "×"),
+    ("each further bind", lambda r: at(r, "binds", "slopes_us", "carrel"), "≤", 20, " µs"),
+    ("about 200 binds (+175) ÷ bwrap",
+     lambda r: over(wall(r, "binds", "carrel +175"), wall(r, "binds", "bwrap +175")),
+     "≤", 0.08, "×"),
+    ("start with 500 alive ÷ with none",
+     lambda r: growth_at_most(r, "carrel"), "≤", 1.4, "×"),
+    ("boxes per second ÷ bwrap",
+     lambda r: over(rate(r, "carrel"), rate(r, "bwrap")), "≥", 4, "×"),
+    ("boxes per second ÷ podman",
+     lambda r: over(rate(r, "carrel"), rate(r, "podman")), "≥", 60, "×"),
+    ("boxes per second ÷ srt",
+     lambda r: over(rate(r, "carrel"), rate(r, "srt")), "≥", 75, "×"),
+    ("idle box, supervisor + init",
+     lambda r: at(find(r, "memory", "carrel"), "pss_kb_1"), "≤", 100, " KB"),
+    ("carrel plan ÷ plain",
+     lambda r: over(wall(r, "commands", "carrel plan"), wall(r, "commands", "plain")),
+     "≤", 3, "×"),
+    ("carrel version ÷ plain",
+     lambda r: over(wall(r, "commands", "carrel version"), wall(r, "commands", "plain")),
+     "≤", 3, "×"),
+]
+COMPARE = {"≤": operator.le, "≥": operator.ge}
+
+
+def judge(results):
+    """The targets as records: what, limit, measured, met (None: not measured)."""
+    verdicts = []
+    for what, measure, sign, limit, unit in TARGETS:
+        value = measure(results)
+        verdicts.append({"what": what, "target": f"{sign} {limit:g}{unit}",
+                         "limit": limit, "measured": value, "unit": unit,
+                         "met": None if value is None else COMPARE[sign](value, limit)})
+    return verdicts
+
+
+# ---- Markdown ---------------------------------------------------------------------
+
+def number(value, suffix=""):
+    if value is None:
+        return "–"
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f}{suffix}"
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def rounds_table(records):
+    base = {name: at(next((r for r in records if r["name"] == name), None),
+                     "wall_us", "median") for name in ("plain", "bwrap", "bwrap +0")}
+    bwrap = base["bwrap"] or base["bwrap +0"]
+    head = ["", "median µs", "p10", "p90", "CPU µs", "× plain", "× bwrap", "n", "failed"]
+    rows = []
+    for r in records:
+        median = at(r, "wall_us", "median")
+        rows.append([r["name"], number(median), number(at(r, "wall_us", "p10")),
+                     number(at(r, "wall_us", "p90")), number(at(r, "cpu_us", "median")),
+                     number(over(median, base["plain"])), number(over(median, bwrap)),
+                     str(at(r, "wall_us", "n") or 0), str(r["fails"])])
+    return table(head, rows)
+
+
+def flood_table(records):
+    rates = {r["name"]: at(r, "per_s", "median") for r in records}
+    head = ["", "per second", "p10", "p90", "carrel is", "failed"]
+    return table(head, [
+        [r["name"], number(rates[r["name"]]), number(at(r, "per_s", "p10")),
+         number(at(r, "per_s", "p90")),
+         number(over(rates.get("carrel"), rates[r["name"]]), " ×"), str(r["fails"])]
+        for r in records])
+
+
+def memory_table(records):
+    return table(["", "one box, KB", "of eight, KB each", "processes per box"], [
+        [r["name"], number(r.get("pss_kb_1")), number(r.get("pss_kb_8")),
+         r.get("processes", "") + (f" ({r['error']})" if "error" in r else "")]
+        for r in records])
+
+
+def row_markdown(key, row):
+    draw = {"flood": flood_table, "memory": memory_table}.get(key, rounds_table)
+    lines = ["", f"## {row['title']}", ""]
+    if row.get("error"):
+        return lines + [f"Not measured: {row['error']}"]
+    if row["note"]:
+        lines += [row["note"], ""]
+    for label, records in row["tables"].items():
+        lines += [f"**{label}**", ""] if label else []
+        lines += [*draw(records), ""] if records else []
+    for name, slope in row.get("slopes_us", {}).items():
+        lines.append(f"- {name}: {number(slope)} µs per further bind")
+    for name, levels in row.get("growth", {}).items():
+        for level, growth in levels.items():
+            lines.append(f"- {name}: with {level} alive {number(growth)} × as long as with none")
+    return lines
+
+
+def targets_markdown(verdicts):
+    met = {None: "not measured", True: "yes", False: "**no**"}
+    return ["", "## Targets", "", *table(["what", "target", "measured", "met"], [
+        [v["what"], v["target"], number(v["measured"], v["unit"]), met[v["met"]]]
+        for v in verdicts])]
+
+
+def facts_markdown(facts):
+    return [f"- {key}: {value}" for key, value in facts.items()]
+
+
+def peers_markdown(peers, absent):
+    rows = [[name, p["version"] or "–", p["note"]] for name, p in peers.items()]
+    rows += [[name, "**absent**", why] for name, why in absent.items()]
+    return ["", "## Who takes part", "", *table(["", "version", "how"], rows)]
+
+
+def markdown(document):
+    lines = ["# carrel beside its peers", "", *facts_markdown(document["facts"]),
+             *targets_markdown(document["targets"])]
+    for key, row in document["rows"].items():
+        lines += row_markdown(key, row)
+    lines += peers_markdown(document["peers"], document["absent"])
+    lines += ["", "Not measured here, as the parts do not exist yet: private writable "
+              "workspace, list of changes, egress, eval runner."]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,287 @@
+"""The measurements. Each row is one function: (Context) -> a dict for the report.
+
+A row's dict has `title`, `note`, and `tables`: each a list of records of one
+comparison, made by one interleaved run. Times are in microseconds throughout.
+"""
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+
+import peers as peers_module
+import stage as stage_module
+
+SLEEP = ("/bin/sleep", "3600")
+EXTRA_BINDS = (0, 25, 50, 100, 175)
+ALIVE = (0, 100, 500)
+IN_FLIGHT = 8
+GAP_US = 3000
+
+
+class Context:
+    """What a row needs: where, with whom, for how long."""
+
+    def __init__(self, stage, peers, options):
+        self.stage = stage
+        self.peers = peers
+        self.rounds = options.rounds
+        self.quick = options.quick
+        self.carrel = options.carrel
+
+    def present(self, *names):
+        return [self.peers[name] for name in names if name in self.peers]
+
+
+def say(text):
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def interleave(context, mode, commands, *options):
+    """Run {name: argv} side by side as the user; the driver's records, by name."""
+    path = context.stage.base / "commands"
+
+    def record(name, argv):
+        peer = context.peers.get(name)
+        where = [f"@ {peer.cwd}"] if peer and peer.cwd else []
+        return "\n".join([f"= {name}", *where, *argv])
+
+    records = (record(name, argv) for name, argv in commands.items())
+    path.write_text("\n\n".join(records) + "\n", errors="surrogateescape")
+    ran = context.stage.run([str(context.stage.interleave), mode, *map(str, options),
+                             str(path)], timeout=3600)
+    if ran.returncode:
+        raise RuntimeError(f"interleave: {ran.stderr.strip()}")
+    return {r["name"]: r for r in json.loads(ran.stdout)["commands"]}
+
+
+def timed(context, commands):
+    return interleave(context, "rounds", commands, "-r", context.rounds, "-g", GAP_US)
+
+
+def median(record, what="wall_us"):
+    return record.get(what, {}).get("median") if record else None
+
+
+def ratio(a, b):
+    return a / b if a is not None and b else None
+
+
+# ---- (1) cold start ---------------------------------------------------------------
+
+def start(context):
+    names = list(context.peers)
+    records = timed(context, {n: context.peers[n].command("/bin/true") for n in names})
+    return {"title": "Cold start of a full box, to exit",
+            "note": "The box runs `/bin/true`; spawn to reaped. CPU is that of the "
+                    "processes which the command itself waited for, so a box that is left "
+                    "to the kernel to take down shows less than it used.",
+            "tables": {"": list(records.values())}}
+
+
+# ---- (2) per extra bind -----------------------------------------------------------
+
+def least_squares(points):
+    """Slope of the line through [(x, y)]."""
+    mean_x = sum(x for x, _ in points) / len(points)
+    mean_y = sum(y for _, y in points) / len(points)
+    below = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / below
+
+
+def with_binds(peer, paths):
+    """The peer's command with these directories bound read-only at their own path."""
+    flags = {"carrel": lambda p: ["--mount", p], "bwrap": lambda p: ["--ro-bind", p, p]}
+    extra = [word for path in paths for word in flags[peer.name](str(path))]
+    end = peer.prefix.index("--")
+    return [*peer.prefix[:end], *extra, "--", "/bin/true"]
+
+
+def binds(context):
+    paths = context.stage.directories(max(EXTRA_BINDS))
+    peers = context.present("carrel", "bwrap")
+    commands = {"plain": ["/bin/true"]}
+    for peer in peers:
+        for count in EXTRA_BINDS:
+            commands[f"{peer.name} +{count}"] = with_binds(peer, paths[:count])
+    records = timed(context, commands)
+    slopes = {}
+    for peer in peers:
+        points = [(n, median(records[f"{peer.name} +{n}"])) for n in EXTRA_BINDS]
+        if all(y is not None for _, y in points):
+            slopes[peer.name] = least_squares(points)
+    default = context.peers["bwrap"].mounts if "bwrap" in context.peers else "?"
+    return {"title": "Each further bind",
+            "note": f"+0 is the default box, {default} mounts and /dev; +{max(EXTRA_BINDS)} "
+                    "stands for the 200 of the target. Slope by least squares; bwrap's "
+                    "curve is bent upwards, its slope is only the average.",
+            "tables": {"": list(records.values())}, "slopes_us": slopes}
+
+
+# ---- (3) start beside others that live --------------------------------------------
+
+class Crowd:
+    """Boxes that sleep. As a context manager: all of them are ended on the way out."""
+
+    def __init__(self, context, argv, cwd=None):
+        self.context, self.argv, self.cwd, self.started = context, argv, cwd, []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def grow_to(self, count, patience=180):
+        """Start more, until `count` sleep; a RuntimeError if they do not come up.
+
+        At most a few come up at once: what is wanted is a crowd, not a stampede.
+        """
+        deadline = time.monotonic() + patience
+        while (asleep := self.asleep()) < count:
+            failed = [p.returncode for p in self.started if p.poll()]
+            if failed or time.monotonic() > deadline:
+                raise RuntimeError(f"{asleep} of {count} boxes came up, {len(failed)} failed: "
+                                   + self.complaint())
+            room = 16 - (len(self.started) - asleep)
+            for _ in range(min(room, count - len(self.started))):
+                self.started.append(self.context.stage.start(self.argv, self.cwd))
+            time.sleep(0.05)
+        time.sleep(0.5)
+
+    def complaint(self):
+        text = self.context.stage.errors.read_text(errors="replace")
+        return peers_module.last_line(text)
+
+    def below(self):
+        """pid -> name of everything the crowd consists of, orphans included."""
+        return stage_module.descendants(os.getpid())
+
+    def asleep(self):
+        return sum(name == "sleep" for name in self.below().values())
+
+    def end(self, patience=30):
+        """Politely, then the payload, then everything; each by pid."""
+        for process in self.started:
+            stage_module.kill(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + patience
+        while left := self.below():
+            rest = deadline - time.monotonic()
+            if rest < 0.9 * patience:
+                for pid, name in left.items():
+                    if name == "sleep" or rest < patience / 2:
+                        stage_module.kill(pid, signal.SIGKILL)
+            if rest < 0:
+                break
+            stage_module.reap()
+            if self.only_pause(left):
+                break
+            time.sleep(0.05)
+        stage_module.reap()
+        self.started.clear()
+
+    @staticmethod
+    def only_pause(left):
+        """podman keeps one process for all its containers; it belongs to no box."""
+        return all(name in ("podman", "podman pause") for name in left.values())
+
+
+def alive(context):
+    """Each beside boxes of its own kind; none-alive measured just before its crowd."""
+    tables, growth = {}, {}
+    levels = [n for n in ALIVE if not context.quick or n <= 100]
+    timed_peers = {p.name: p.command("/bin/true") for p in
+                   context.present("plain", "carrel", "bwrap")}
+    for peer in context.present("carrel", "bwrap"):
+        medians = {}
+        with Crowd(context, peer.command(*SLEEP)) as crowd:
+            for level in levels:
+                label = f"{level} boxes of {peer.name} alive"
+                try:
+                    crowd.grow_to(level)
+                except RuntimeError as error:
+                    tables[f"{label}: {error}"] = []
+                    break
+                records = timed(context, timed_peers)
+                tables[label] = list(records.values())
+                medians[level] = median(records[peer.name])
+        growth[peer.name] = {n: ratio(medians[n], medians[0]) for n in medians if n}
+    return {"title": "Start with other boxes alive", "note": "", "tables": tables,
+            "growth": growth}
+
+
+# ---- (4) boxes per second ---------------------------------------------------------
+
+def flood(context):
+    peers = context.present("plain", "carrel", "bwrap", "podman", "srt")
+    rounds, seconds = (1, 2) if context.quick else (5, 4)
+    records = interleave(context, "flood", {p.name: p.command("/bin/true") for p in peers},
+                         "-r", rounds, "-c", IN_FLIGHT, "-t", seconds)
+    return {"title": f"Boxes per second, {IN_FLIGHT} at once",
+            "note": f"{rounds} × {seconds} s each, in shuffled order; teardown included. "
+                    "All boxes of one peer work in one project; what fails does not count.",
+            "tables": {"": list(records.values())}}
+
+
+# ---- (5) memory of an idle box ----------------------------------------------------
+
+def pss_kb(pid):
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("Pss:"):
+                return int(line.split()[1])
+    return 0
+
+
+def weigh(context, peer, count):
+    """PSS of all that `count` idle boxes need beside their payload, per box."""
+    detach = peer.payload.get("detach")
+    argv = [*detach, *SLEEP] if detach else peer.command(*SLEEP)
+    only = peer.payload.get("count")
+    with Crowd(context, argv, peer.cwd) as crowd:
+        crowd.grow_to(count, patience=60)
+        names, total = [], 0
+        for pid, name in crowd.below().items():
+            if name != "sleep" and (name == only if only else "podman" not in name):
+                total += pss_kb(pid)
+                names.append(name)
+    kinds = sorted(set(names))
+    return total / count, " + ".join(f"{names.count(k) / count:g} {k}" for k in kinds)
+
+
+def memory(context):
+    """One box bears the pages that many share: the figure for one is the strict one."""
+    records = []
+    for peer in context.present("carrel", "bwrap", "podman", "codex", "srt"):
+        record = {"name": peer.name}
+        for count in (1, 8):
+            try:
+                record[f"pss_kb_{count}"], record["processes"] = weigh(context, peer, count)
+            except (OSError, RuntimeError) as error:
+                record["error"] = str(error)
+        records.append(record)
+    return {"title": "An idle box: supervisor and init",
+            "note": "PSS of every process of the box except the payload, per box, with one "
+                    "box alive and with eight. For podman conmon alone.",
+            "tables": {"": records}}
+
+
+# ---- (6) commands that start no box -----------------------------------------------
+
+def commands(context):
+    todo = {"plain": ["/bin/true"]}
+    if "carrel" in context.peers:
+        todo["carrel plan"] = [context.carrel, "plan", "--", "/bin/true"]
+        todo["carrel version"] = [context.carrel, "version"]
+    for peer in context.present("bwrap", "podman", "codex", "srt"):
+        todo[f"{peer.name} --version"] = peer.version_argv
+    if node := shutil.which("node"):
+        todo["node --version"] = [node, "--version"]
+    records = timed(context, todo)
+    return {"title": "Commands that start no box", "note": "",
+            "tables": {"": list(records.values())}}
+
+
+ROWS = {"start": start, "binds": binds, "alive": alive, "flood": flood,
+        "memory": memory, "commands": commands}
