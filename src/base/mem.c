@@ -8,21 +8,14 @@
 #include <unistd.h>
 
 /*
- * Bump allocation from large mappings: most requests are short strings, and none is
- * returned. Straight from mmap(2) because its pages are zero already and cost nothing
- * until they are touched.
+ * Bump allocation from one large reservation: most requests are short strings, and none is
+ * returned. Pages cost nothing until they are touched, and are zero then. The reservation
+ * is shared over clone(2), so that the box's init can be begun before the plan is made and
+ * still read it; see mem_own().
  */
-enum { BLOCK = 1 << 20 };
-
-/* At the start of each mapping, so that all can be found again. */
-struct mapping {
-	struct mapping *before;
-	size_t size;
-};
-
-static struct mapping *last;
-static char *block;
-static size_t left;
+static const size_t sizes[] = { 1UL << 30, 256UL << 20, 32UL << 20 };
+static char *arena, *next;
+static size_t arena_size, left;
 
 static void out_of_memory(void)
 {
@@ -32,45 +25,50 @@ static void out_of_memory(void)
 	_exit(125);
 }
 
-static void *map(size_t size)
+static void reserve(int flags)
 {
-	struct mapping *p = mmap(NULL, size + sizeof(*p), PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		out_of_memory();
-	p->before = last;
-	p->size = size + sizeof(*p);
-	last = p;
-	return p + 1;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		arena = mmap(NULL, sizes[i], PROT_READ | PROT_WRITE,
+			flags | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (arena != MAP_FAILED) {
+			next = arena;
+			arena_size = left = sizes[i];
+			return;
+		}
+	}
+	out_of_memory();
 }
 
-void mem_release(void)
+void mem_own(void)
 {
-	while (last) {
-		struct mapping *p = last;
+	reserve(MAP_PRIVATE);
+}
 
-		last = p->before;
-		munmap(p, p->size);
-	}
+void mem_release(const void *shared)
+{
+	munmap(arena, arena_size);
+	munmap((void *)shared, arena_size);
+	arena = NULL;
 	left = 0;
+}
+
+const void *mem_arena(void)
+{
+	if (!arena)
+		reserve(MAP_SHARED);
+	return arena;
 }
 
 void *mem_alloc(size_t size)
 {
 	void *p;
 
-	if (size > SIZE_MAX - 15)
+	mem_arena();
+	if (size > left - 15)
 		out_of_memory();
 	size = (size + 15) & ~(size_t)15;
-	if (size > BLOCK / 4)
-		return map(size);
-	if (size > left) {
-		block = map(BLOCK - sizeof(struct mapping));
-		left = BLOCK - sizeof(struct mapping);
-	}
-	p = block;
-	block += size;
+	p = next;
+	next += size;
 	left -= size;
 	return p;
 }

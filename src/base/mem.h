@@ -19,10 +19,13 @@ char *mem_strndup(const char *s, size_t n) __attribute__((returns_nonnull));
 char *mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
 
 /*
- * Give everything back: nothing that came from here may be touched again. For a process
- * that stays behind with nothing but its stack, as the box's init does.
+ * The memory is shared with processes that are cloned after the first use: they see what
+ * is allocated later, too. Such a process calls mem_own() before it allocates itself, and
+ * can give all back with mem_release() (what mem_arena() said before, and its own).
  */
-void mem_release(void);
+const void *mem_arena(void);
+void mem_own(void);
+void mem_release(const void *shared);
 
 /* A growing array: VEC(struct thing) list = {}; vec_push(&list, thing); list.v[i], list.n */
 #define VEC(type)              \

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 struct fault;
+struct frame;
 struct plan;
 struct stubs;
 struct termios;
@@ -47,12 +48,19 @@ struct engine {
 	const char *name;
 
 	/*
+	 * Make the box's namespaces, nothing that anybody could see yet. init waits in
+	 * them for the plan, which may be made meanwhile.
+	 */
+	int (*begin)(const struct frame *frame, const struct box_io *io, struct box *ret,
+		struct fault *f);
+
+	/*
 	 * Build the box and start the command in it. Returns once the command's
 	 * program is running. On failure nothing is left of the box, and f->step
 	 * says which step failed; "exec" with ENOENT or EACCES means the command.
+	 * The plan is in memory from mem.h, as all plans are.
 	 */
-	int (*start)(const struct plan *p, const struct box_io *io, struct box *ret,
-		struct fault *f);
+	int (*start)(struct box *box, const struct plan *p, struct fault *f);
 
 	/* Send sig to the command, or with group to its whole process group. */
 	int (*signal)(struct box *box, int sig, bool group);

@@ -252,11 +252,11 @@ static int print_plan(const struct plan *p, bool json)
 int run_args_show(const struct run_args *a)
 {
 	struct fault f = { 0 };
-	struct plan plan;
+	const struct plan *plan = NULL;
 
 	if (run_plan(&a->request, &plan, &f) < 0)
 		return cmd_fail(&f);
-	return print_plan(&plan, a->json);
+	return print_plan(plan, a->json);
 }
 
 /* Anything but 0 and nothing at all: who set it wanted nothing to be started. */
@@ -295,7 +295,7 @@ int run_args_start(struct run_args *a)
 	struct run_options options = { .record = a->record };
 	struct run_result result;
 	struct fault f = { 0 };
-	struct plan plan;
+	const struct plan *plan = NULL;
 
 	if (a->dry || dry_by_environment())
 		return run_args_show(a);
@@ -304,11 +304,9 @@ int run_args_start(struct run_args *a)
 		fault_fix(&f, "Use `carrel plan --json`, or add -n.");
 		return cmd_fail(&f);
 	}
-	if (run_plan(&a->request, &plan, &f) < 0)
+	if (!a->yes && (run_plan(&a->request, &plan, &f) < 0 || ask(plan, &f) < 0))
 		return cmd_fail(&f);
-	if (!a->yes && ask(&plan, &f) < 0)
-		return cmd_fail(&f);
-	if (run_box(&plan, &options, &result, &f) < 0)
+	if (run_box(&a->request, plan, &options, &result, &f) < 0)
 		return fail_box(&f);
 	vec_each(line, &result.notes)
 		cmd_note(*line);

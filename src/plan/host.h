@@ -12,7 +12,9 @@
 
 #include "base/mem.h"
 
-enum kind { KIND_ABSENT, KIND_FILE, KIND_DIR, KIND_LINK, KIND_OTHER };
+typedef VEC(unsigned long) inode_vec;
+
+enum kind { KIND_ABSENT, KIND_FILE, KIND_DIR, KIND_LINK, KIND_OTHER, KIND_MASKED };
 
 /* One path that was looked at. For a link, `real` is where it leads (NULL: nowhere). */
 struct fact {
@@ -56,6 +58,7 @@ struct host {
 	struct fact *mounts; /* parallel to request->mounts */
 	struct fact workspace;
 	VEC(struct rule) rules;
+	inode_vec known; /* of names that run/planted.c looks for, there before the run */
 
 	/* A linked worktree's repository lives elsewhere; both NULL when there is none. */
 	const char

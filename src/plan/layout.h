@@ -16,6 +16,7 @@ extern const size_t layout_system_n;
 
 struct layout_etc {
 	const char *name;       /* below /etc */
+	bool copy;              /* a small file: to copy it costs less than a mount */
 	bool only_with_network; /* the host's own only when the box shares its network */
 };
 extern const struct layout_etc layout_etc[];

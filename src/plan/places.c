@@ -32,6 +32,12 @@ static void add_file(struct plan *p, const char *target, const char *text)
 			.kind = PLACE_FILE, .target = target, .text = text, .mode = 0644 });
 }
 
+static void add_named(struct plan *p, const char *target, const char *text)
+{
+	add_file(p, target, text);
+	p->places.v[p->places.n - 1].named = true;
+}
+
 static void add_link(struct plan *p, const char *target, const char *text)
 {
 	add(p, (struct place){ .kind = PLACE_LINK, .target = target, .text = text });
@@ -123,49 +129,59 @@ static void add_accounts(struct plan *p, const struct host *h)
 {
 	struct str passwd = { 0 }, group = { 0 };
 
-	if (p->uid != 0) {
+	if (p->frame.uid != 0) {
 		str_add(&passwd, "root:x:0:0:root:/root:/usr/sbin/nologin\n");
 		str_add(&group, "root:x:0:\n");
 	}
-	str_addf(&passwd, "%s:x:%u:%u::%s:%s\n", p->user, p->uid, p->gid, p->home, h->shell);
-	str_addf(&group, "%s:x:%u:\n", h->group, p->gid);
-	if (p->uid != 65534)
+	str_addf(&passwd, "%s:x:%u:%u::%s:%s\n", p->user, p->frame.uid, p->frame.gid, p->home,
+		h->shell);
+	str_addf(&group, "%s:x:%u:\n", h->group, p->frame.gid);
+	if (p->frame.uid != 65534)
 		str_add(&passwd,
 			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
-	if (p->gid != 65534)
+	if (p->frame.gid != 65534)
 		str_add(&group, "nogroup:x:65534:\n");
 	add_file(p, "/etc/passwd", passwd.p);
 	add_file(p, "/etc/group", group.p);
 }
 
+static void add_host_etc(struct plan *p, const struct layout_etc *l, const struct fact *fact)
+{
+	const char *target = mem_printf("/etc/%s", l->name);
+
+	if (fact->real_kind == KIND_LINK)
+		add_link(p, target, fact->link);
+	else if (fact->real_kind == KIND_FILE && l->copy)
+		add(p,
+			(struct place){ .kind = PLACE_COPY,
+				.target = target,
+				.source = fact->real,
+				.mode = 0644,
+				.why = "system" });
+	else if (fact->real_kind == KIND_FILE || fact->real_kind == KIND_DIR)
+		add_bind(p, fact, target, false, "system");
+}
+
 static void add_etc(const struct host *h, struct plan *p)
 {
-	bool shared_net = p->network == NETWORK_HOST;
+	bool shared_net = p->frame.network == NETWORK_HOST;
 
 	add_accounts(p, h);
-	add_file(p, "/etc/hostname", mem_printf("%s\n", p->name));
+	add_named(p, "/etc/hostname", mem_printf("%s\n", p->name));
 	add_file(p, "/etc/nsswitch.conf",
 		"passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
 		"networks: files\nprotocols: files\nservices: files\n");
 	add_link(p, "/etc/mtab", "/proc/self/mounts");
 	if (!shared_net) {
-		add_file(p, "/etc/hosts",
+		add_named(p, "/etc/hosts",
 			mem_printf("127.0.0.1 localhost\n::1 localhost ip6-localhost\n"
 				   "127.0.1.1 %s\n",
 				p->name));
 		add_file(p, "/etc/resolv.conf", "# no network in this box\n");
 	}
-	for (size_t i = 0; i < layout_etc_n; i++) {
-		const struct fact *fact = &h->etc[i];
-
-		if (layout_etc[i].only_with_network && !shared_net)
-			continue;
-		if (fact->real_kind == KIND_LINK)
-			add_link(p, mem_printf("/etc/%s", layout_etc[i].name), fact->link);
-		if (fact->real_kind == KIND_FILE || fact->real_kind == KIND_DIR)
-			add_bind(p, fact, mem_printf("/etc/%s", layout_etc[i].name), false,
-				"system");
-	}
+	for (size_t i = 0; i < layout_etc_n; i++)
+		if (shared_net || !layout_etc[i].only_with_network)
+			add_host_etc(p, &layout_etc[i], &h->etc[i]);
 }
 
 static void add_toolchains(const struct host *h, struct plan *p)

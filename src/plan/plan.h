@@ -14,19 +14,20 @@
 #include <sys/types.h>
 
 #include "base/mem.h"
+#include "plan/host.h"
 #include "plan/request.h"
 
 struct fault;
-struct host;
 struct str;
 
 /* How one place in the box comes to be. Executed in list order: parents before children. */
 enum place_kind {
-	PLACE_DIR,     /* an empty directory of the box's own root */
-	PLACE_LINK,    /* a symlink of the box's own root, `text` is where it leads */
-	PLACE_FILE,    /* a file of the box's own root, `text` is what it says */
-	PLACE_BIND,    /* a mount of the host's `source` */
-	PLACE_SCRATCH, /* a writable directory of the box's own tmpfs */
+	PLACE_DIR,  /* an empty directory of the box's own root */
+	PLACE_LINK, /* a symlink of the box's own root, `text` is where it leads */
+	PLACE_FILE, /* a file of the box's own root, `text` is what it says */
+	PLACE_COPY, /* a file of the box's own root that says what the host's `source` says */
+	PLACE_BIND, /* a mount of the host's `source` */
+	PLACE_SCRATCH, /* a directory of the box's own root that it may write to */
 	PLACE_PROC,    /* a proc of the box's own pid namespace */
 	PLACE_PTS,     /* a devpts instance of the box's own */
 	PLACE_PIN, /* source mounted over itself: it can be used but not renamed or removed */
@@ -47,6 +48,7 @@ struct place {
 	bool device;   /* a bind on which device nodes work: /dev only */
 	bool create;   /* the target lies in the box's own root: make it; else it must exist */
 	bool moved;    /* a bind that is elsewhere in the box than on the host */
+	bool named;    /* text holds the box's name, and is not part of the hash */
 	bool optional; /* SEAL, HIDE: not every kernel has this file; nothing to do when absent */
 	mode_t mode;   /* of what is made */
 };
@@ -65,7 +67,20 @@ struct plan_limit {
 
 enum seccomp_program { SECCOMP_STRICT, SECCOMP_NEST };
 
+/*
+ * What a box is before anything was looked up: enough to make its namespaces, which takes
+ * as long as the looking up and is done meanwhile.
+ */
+struct frame {
+	uid_t uid, host_uid; /* inside, outside */
+	gid_t gid, host_gid;
+	unsigned long namespaces; /* CLONE_NEW* bits */
+	enum network network;
+	bool nest;
+};
+
 struct plan {
+	struct frame frame;
 	const char *name;   /* also the host name inside; not part of the hash */
 	const char *engine; /* "native" */
 	const char *const *argv;
@@ -73,15 +88,10 @@ struct plan {
 	const char *workspace;
 	const char *home;
 
-	uid_t uid, host_uid; /* inside, outside */
-	gid_t gid, host_gid;
 	const char *user;
 
-	unsigned long namespaces; /* CLONE_NEW* bits */
-	enum network network;
 	enum seccomp_program seccomp;
 	int landlock_abi; /* 0: no Landlock layer (only with nest) */
-	bool nest;
 
 	struct request_limits limits; /* resolved: defaults filled in */
 	unsigned long long scratch_inodes;
@@ -89,7 +99,11 @@ struct plan {
 	VEC(struct place) places;
 	VEC(struct plan_env) env;
 	VEC(const char *) notices; /* for the person, before the confirmation */
+	inode_vec known;           /* as in struct host; neither shown nor hashed */
 };
+
+/* The frame of a request by this user. */
+void plan_frame(const struct request *r, uid_t uid, gid_t gid, struct frame *ret);
 
 /* Decide everything. Pure: no system calls. */
 int plan_resolve(const struct request *r, const struct host *h, struct plan *ret,

@@ -30,6 +30,7 @@ static const char *const place_kinds[] = {
 	[PLACE_DIR] = "dir",
 	[PLACE_LINK] = "link",
 	[PLACE_FILE] = "file",
+	[PLACE_COPY] = "copy",
 	[PLACE_BIND] = "bind",
 	[PLACE_SCRATCH] = "scratch",
 	[PLACE_PROC] = "proc",
@@ -67,18 +68,26 @@ const char *seccomp_name(enum seccomp_program program)
 
 bool place_is_mount(const struct place *place)
 {
-	return place->kind != PLACE_DIR && place->kind != PLACE_LINK &&
-		place->kind != PLACE_FILE;
+	switch (place->kind) {
+	case PLACE_DIR:
+	case PLACE_LINK:
+	case PLACE_FILE:
+	case PLACE_COPY:
+	case PLACE_SCRATCH:
+		return false;
+	default:
+		return true;
+	}
 }
 
-static void json_place(struct json *j, const struct place *place)
+static void json_place(struct json *j, const struct place *place, bool for_hash)
 {
 	json_open(j, NULL, '{');
 	json_string(j, "kind", place_kind_name(place->kind));
 	json_string(j, "target", place->target);
 	if (place->source)
 		json_string(j, "source", place->source);
-	if (place->text)
+	if (place->text && !(for_hash && place->named))
 		json_string(j, "text", place->text);
 	json_string(j, "mode", place->rw ? "rw" : "ro");
 	json_string(j, "type",
@@ -95,10 +104,10 @@ static void json_identity(struct json *j, const struct plan *p)
 {
 	json_open(j, "user", '{');
 	json_string(j, "name", p->user);
-	json_number(j, "uid", p->uid);
-	json_number(j, "gid", p->gid);
-	json_number(j, "host_uid", p->host_uid);
-	json_number(j, "host_gid", p->host_gid);
+	json_number(j, "uid", p->frame.uid);
+	json_number(j, "gid", p->frame.gid);
+	json_number(j, "host_uid", p->frame.host_uid);
+	json_number(j, "host_gid", p->frame.host_gid);
 	json_close(j, '}');
 }
 
@@ -106,10 +115,10 @@ static void json_layers(struct json *j, const struct plan *p)
 {
 	json_open(j, "namespaces", '[');
 	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++)
-		if (p->namespaces & namespaces[i].bit)
+		if (p->frame.namespaces & namespaces[i].bit)
 			json_string(j, NULL, namespaces[i].name);
 	json_close(j, ']');
-	json_string(j, "network", network_name(p->network));
+	json_string(j, "network", network_name(p->frame.network));
 	json_open(j, "layers", '{');
 	json_number(j, "landlock", p->landlock_abi);
 	json_string(j, "seccomp", seccomp_name(p->seccomp));
@@ -127,7 +136,7 @@ static void json_layers(struct json *j, const struct plan *p)
 }
 
 /* Everything that makes the box what it is; its name and hash are not part of that. */
-static void json_body(struct json *j, const struct plan *p)
+static void json_body(struct json *j, const struct plan *p, bool for_hash)
 {
 	json_number(j, "version", 1);
 	json_string(j, "engine", p->engine);
@@ -142,7 +151,7 @@ static void json_body(struct json *j, const struct plan *p)
 	json_layers(j, p);
 	json_open(j, "places", '[');
 	vec_each(place, &p->places)
-		json_place(j, place);
+		json_place(j, place, for_hash);
 	json_close(j, ']');
 	json_open(j, "env", '[');
 	vec_each(e, &p->env) {
@@ -168,7 +177,7 @@ const char *plan_hash(const struct plan *p)
 	SHA2_CTX ctx;
 
 	json_open(&j, NULL, '{');
-	json_body(&j, p);
+	json_body(&j, p, true);
 	json_close(&j, '}');
 	SHA256Init(&ctx);
 	SHA256Update(&ctx, (const uint8_t *)text.p, text.len);
@@ -183,7 +192,7 @@ void plan_json(const struct plan *p, struct str *out)
 	struct json j = { .out = out, .indent = true };
 
 	json_open(&j, NULL, '{');
-	json_body(&j, p);
+	json_body(&j, p, false);
 	json_string(&j, "name", p->name);
 	json_string(&j, "hash", plan_hash(p));
 	json_close(&j, '}');
@@ -277,7 +286,7 @@ static bool is_asked_rw(const struct place *p)
 
 static bool is_ro(const struct place *p)
 {
-	return p->kind == PLACE_BIND && !p->rw;
+	return (p->kind == PLACE_BIND && !p->rw) || p->kind == PLACE_COPY;
 }
 
 static bool is_scratch(const struct place *p)
@@ -321,15 +330,16 @@ void plan_print(const struct plan *p, bool colour, struct str *out)
 	print_command(p, colour, out);
 	line(out, colour, "in", p->workdir);
 	line(out, colour, "as",
-		p->uid == p->host_uid ? mem_printf("%s (uid %u)", p->user, p->uid)
-				      : mem_printf("%s (uid %u, uid %u outside)", p->user,
-						p->uid, p->host_uid));
+		p->frame.uid == p->frame.host_uid
+			? mem_printf("%s (uid %u)", p->user, p->frame.uid)
+			: mem_printf("%s (uid %u, uid %u outside)", p->user, p->frame.uid,
+				  p->frame.host_uid));
 	print_places(p, colour, out, "writes", is_asked_rw);
 	print_places(p, colour, out, "protected", is_protected);
 	print_places(p, colour, out, "hidden", is_hidden);
 	print_places(p, colour, out, "reads", is_ro);
 	print_places(p, colour, out, "scratch", is_scratch);
-	line(out, colour, "network", network[p->network]);
+	line(out, colour, "network", network[p->frame.network]);
 	print_env(p, colour, out);
 	line(out, colour, "limits", limits_text(p));
 	line(out, colour, "layers",

@@ -72,14 +72,19 @@ static int resolve_name(const struct request *r, struct plan *p, struct fault *f
 	return 0;
 }
 
-static void resolve_identity(const struct host *h, struct plan *p)
+void plan_frame(const struct request *r, uid_t uid, gid_t gid, struct frame *ret)
 {
-	p->host_uid = h->uid;
-	p->host_gid = h->gid;
-	p->uid = h->uid ? h->uid : INSIDE_ROOT_ID;
-	p->gid = h->uid ? h->gid : INSIDE_ROOT_ID;
-	p->user = h->user;
-	p->home = h->home;
+	*ret = (struct frame){
+		.uid = uid ? uid : INSIDE_ROOT_ID,
+		.gid = uid ? gid : INSIDE_ROOT_ID,
+		.host_uid = uid,
+		.host_gid = gid,
+		.namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
+			CLONE_NEWUTS | CLONE_NEWCGROUP |
+			(r->network == NETWORK_HOST ? 0 : CLONE_NEWNET),
+		.network = r->network,
+		.nest = r->nest,
+	};
 }
 
 static int resolve_limits(const struct request *r, const struct host *h, struct plan *p,
@@ -104,11 +109,6 @@ static int resolve_limits(const struct request *r, const struct host *h, struct 
 static int resolve_layers(const struct request *r, const struct host *h, struct plan *p,
 	struct fault *f)
 {
-	p->network = r->network;
-	p->namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
-		CLONE_NEWUTS | CLONE_NEWCGROUP |
-		(r->network == NETWORK_HOST ? 0 : CLONE_NEWNET);
-	p->nest = r->nest;
 	p->seccomp = r->nest ? SECCOMP_NEST : SECCOMP_STRICT;
 	/* Landlock forbids every mount, so a box in which boxes are built goes without. */
 	p->landlock_abi = r->nest ? 0 : h->landlock_abi;
@@ -147,7 +147,9 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 	struct plan p = { .engine = "native", .argv = r->argv };
 	int rc;
 
-	resolve_identity(h, &p);
+	plan_frame(r, h->uid, h->gid, &p.frame);
+	p.user = h->user;
+	p.home = h->home;
 	if ((rc = check_workspace(h, &p, f)) < 0 || (rc = resolve_name(r, &p, f)) < 0 ||
 		(rc = resolve_limits(r, h, &p, f)) < 0 ||
 		(rc = resolve_layers(r, h, &p, f)) < 0 ||
@@ -163,6 +165,7 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 		shell[0] = h->shell;
 		p.argv = shell;
 	}
+	p.known = h->known;
 	if (h->git_notice)
 		vec_push(&p.notices, h->git_notice);
 	*ret = p;

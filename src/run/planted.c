@@ -1,26 +1,44 @@
 /*
- * Judged by ctime, which nothing in the box can set back. Names are compared, contents
- * are not read: this is a report, not a verdict.
+ * run/planted.c - a directory is new by its inode, a file changed by its ctime
+ *
+ * Neither can be forged from the box: a directory that was filled under another name and
+ * then moved has an inode that the survey did not see under a name like this, and nothing
+ * sets a ctime back. Contents are not read: this is a report, not a verdict.
  */
 #include "run/planted.h"
 #include "run/walk.h"
+#include "box/native/stub.h"
 #include "plan/plan.h"
 #include "base/path.h"
 #include "base/str.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <fcntl.h>
+#include <unistd.h>
 
-/* Patterns as path_match() has them. */
+/* Directories (or links to them) that programs enter by name. */
+static const struct {
+	const char *name, *why;
+} dirs[] = {
+	{ ".git", "a repository, whose config and hooks git runs" },
+	{ ".husky", "hooks, where git's core.hooksPath says so" },
+	{ ".githooks", "hooks, where git's core.hooksPath says so" },
+	{ ".vscode", "the editor obeys it" },
+	{ ".idea", "the editor obeys it" },
+	{ ".claude", "Claude Code obeys it and runs its hooks" },
+	{ ".codex", "Codex obeys it" },
+	{ ".gemini", "Gemini CLI obeys it" },
+};
+
+/* Files in those, or anywhere; patterns as path_match() has them. */
 static const struct {
 	const char *pattern, *why;
-} suspects[] = {
+} files[] = {
 	{ "**/.git/config", "git obeys it, and runs what it names" },
 	{ "**/.git/config.worktree", "git obeys it, and runs what it names" },
 	{ "**/.git/commondir", "git takes its configuration from there" },
 	{ "**/.git/hooks/*", "git runs it" },
-	{ "**/.git", "a repository, or a link to one, that git would enter" },
 	{ "**/.husky/**", "git runs it where core.hooksPath says so" },
 	{ "**/.githooks/**", "git runs it where core.hooksPath says so" },
 	{ "**/.envrc", "direnv runs it" },
@@ -36,30 +54,81 @@ static const struct {
 };
 
 struct search {
+	const struct plan *plan;
 	const struct timespec *since;
 	planted_vec *found;
 };
 
-static bool is_new(const struct walk_entry *e, const struct timespec *since)
+static const char *dir_why(const char *name)
+{
+	for (size_t i = 0; name[0] == '.' && i < ARRAY_SIZE(dirs); i++)
+		if (!strcmp(name, dirs[i].name))
+			return dirs[i].why;
+	return NULL;
+}
+
+bool planted_could_be(const char *name)
+{
+	return dir_why(name) != NULL;
+}
+
+static bool is_known(const struct plan *p, unsigned long inode)
+{
+	vec_each(known, &p->known)
+		if (*known == inode)
+			return true;
+	return false;
+}
+
+static bool changed(const struct walk_entry *e, const struct timespec *since)
 {
 	struct stat st;
 
-	if (fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	/* Another box in the same workspace has its own stubs there. */
+	if (fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || stub_is(&st))
 		return false;
 	return st.st_ctim.tv_sec > since->tv_sec ||
 		(st.st_ctim.tv_sec == since->tv_sec && st.st_ctim.tv_nsec >= since->tv_nsec);
 }
 
-/* Only names that begin with a dot, or are one of two, can match: most do not get further. */
-static const char *suspicion(const struct walk_entry *e)
+static bool has(const struct walk_entry *e, const char *sibling)
 {
-	if (!strstr(e->rel, "/.") && e->rel[0] != '.' && strcmp(e->name, "opencode.json") &&
+	return faccessat(e->dir, sibling, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static const char *file_why(const struct walk_entry *e)
+{
+	/* A bare repository has no name of its own. */
+	if (!strcmp(e->name, "config") && has(e, "HEAD") && has(e, "objects"))
+		return "git obeys it, and runs what it names";
+	/* All others have a part that begins with a dot, or are one of two. */
+	if (e->rel[0] != '.' && !strstr(e->rel, "/.") && strcmp(e->name, "opencode.json") &&
 		strcmp(e->name, "carrel.json"))
 		return NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(suspects); i++)
-		if (path_match(suspects[i].pattern, e->rel))
-			return suspects[i].why;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (path_match(files[i].pattern, e->rel))
+			return str_ends(e->rel, ".sample") ? NULL : files[i].why;
 	return NULL;
+}
+
+static enum walk_next report(struct search *s, const struct walk_entry *e, const char *why)
+{
+	vec_push(s->found, ((struct planted){ mem_strdup(e->rel), why }));
+	return WALK_SKIP;
+}
+
+static enum walk_next visit_dir(struct search *s, const struct walk_entry *e)
+{
+	const char *why = dir_why(e->name);
+
+	if (!strcmp(e->name, "node_modules"))
+		return WALK_SKIP;
+	if (why && !is_known(s->plan, e->inode))
+		return report(s, e, why);
+	/* The workspace's own is protected, and large; of others the top and hooks matter. */
+	if (!strcmp(e->rel, ".git"))
+		return WALK_SKIP;
+	return strstr(e->rel, ".git/") && strcmp(e->name, "hooks") ? WALK_SKIP : WALK_ON;
 }
 
 static enum walk_next visit(void *ctx, const struct walk_entry *e)
@@ -67,25 +136,20 @@ static enum walk_next visit(void *ctx, const struct walk_entry *e)
 	struct search *s = ctx;
 	const char *why;
 
-	/* The workspace's own git directory is protected, and large. */
-	if (e->is_dir && (!strcmp(e->name, "node_modules") || !strcmp(e->rel, ".git")))
-		return WALK_SKIP;
-	/* Of a git directory only the top and its hooks matter. */
-	if (e->is_dir && strstr(e->rel, ".git/") && strcmp(e->name, "hooks"))
-		return WALK_SKIP;
-	/* A directory changes with what is in it; a repository inside shows by its config. */
 	if (e->is_dir)
+		return visit_dir(s, e);
+	why = dir_why(e->name);
+	if (why && is_known(s->plan, e->inode))
 		return WALK_ON;
-	why = suspicion(e);
-	if (why && !(str_ends(e->name, ".sample")) && is_new(e, s->since))
-		vec_push(s->found, ((struct planted){ mem_strdup(e->rel), why }));
-	return WALK_ON;
+	if (!why)
+		why = file_why(e);
+	return why && changed(e, s->since) ? report(s, e, why) : WALK_ON;
 }
 
 int planted_find(const struct plan *p, const struct timespec *since, planted_vec *ret,
 	struct fault *f)
 {
-	struct search s = { .since = since, .found = ret };
+	struct search s = { .plan = p, .since = since, .found = ret };
 
 	return walk_tree(p->workspace, visit, &s, f);
 }

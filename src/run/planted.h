@@ -4,6 +4,7 @@
 #ifndef RUN_PLANTED_H
 #define RUN_PLANTED_H
 
+#include <stdbool.h>
 #include <time.h>
 
 #include "base/mem.h"
@@ -19,11 +20,18 @@ struct planted {
 typedef VEC(struct planted) planted_vec;
 
 /*
- * Files below the workspace that appeared or changed since `since` and that a program of the
- * host runs or obeys without being asked: a nested repository's hooks and config, .envrc
- * in a subdirectory, ... The protected ones of the workspace itself cannot have changed.
+ * Files and directories below the workspace that appeared or changed since `since` and that
+ * a program of the host runs or obeys without being asked: a nested repository's hooks
+ * and config, .envrc in a subdirectory, ... The protected ones of the workspace itself cannot
+ * have changed.
  */
 int planted_find(const struct plan *p, const struct timespec *since, planted_vec *ret,
 	struct fault *f);
+
+/*
+ * Is this the name of a directory that is looked for? The survey keeps the inode numbers of
+ * those that are there before the run: any other is new, wherever it came from.
+ */
+bool planted_could_be(const char *name);
 
 #endif

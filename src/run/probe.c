@@ -29,11 +29,11 @@ static const struct {
 	const char *steps[4];
 } layers[] = {
 	{ "namespaces", "user, mount, pid, ipc, uts and cgroup namespaces, without root",
-		{ "clone", "fds" } },
+		{ "clone", "fds", "plan", "stubs" } },
 	{ "identity", "one user id mapped; no namespaces inside the box", { "userns" } },
-	{ "mounts", "a root of its own: cloned mounts, private /proc and /dev",
-		{ "root", "stubs", "places", "pivot" } },
 	{ "network", "a network namespace with its own loopback", { "net", "net-join" } },
+	{ "mounts", "a root of its own: cloned mounts, private /proc and /dev",
+		{ "root", "places", "pivot" } },
 	{ "limits", "host name, resource limits", { "hostname", "limits" } },
 	{ "terminal", "a pseudo-terminal of its own", { "terminal" } },
 	{ "capabilities", "none in any set, and none to be gained", { "caps" } },
@@ -116,7 +116,8 @@ static int try_box(const char *dir, struct fault *f)
 		.terminal = true, .in = -1, .out = -1, .err = -1, .rows = 24, .cols = 80
 	};
 	struct request request = { .argv = argv, .workspace = dir };
-	struct plan plan;
+	const struct plan *plan;
+	struct frame frame;
 	struct box box;
 	int rc = run_plan(&request, &plan, f);
 
@@ -125,7 +126,10 @@ static int try_box(const char *dir, struct fault *f)
 			strstr(f->text, "Landlock") ? "landlock" : "clone");
 		return rc;
 	}
-	rc = engine_native.start(&plan, &io, &box, f);
+	plan_frame(&request, getuid(), getgid(), &frame);
+	rc = engine_native.begin(&frame, &io, &box, f);
+	if (rc == 0)
+		rc = engine_native.start(&box, plan, f);
 	if (rc == 0)
 		await_end(&engine_native, &box);
 	return rc;

@@ -10,15 +10,36 @@
 #include <errno.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MOST_PLANTED = 20 };
 
-int run_plan(const struct request *r, struct plan *ret, struct fault *f)
+int run_plan(const struct request *r, const struct plan **ret, struct fault *f)
 {
+	struct plan *plan = mem_alloc(sizeof(*plan));
 	struct host host;
 	int rc = survey_host(r, &host, f);
 
-	return rc < 0 ? rc : plan_resolve(r, &host, ret, f);
+	if (rc == 0)
+		rc = plan_resolve(r, &host, plan, f);
+	if (rc == 0)
+		*ret = plan;
+	return rc;
+}
+
+struct planning {
+	const struct request *request;
+	const struct plan *plan;
+};
+
+static int get_plan(void *ctx, const struct plan **ret, struct fault *f)
+{
+	struct planning *p = ctx;
+	int rc = p->plan ? 0 : run_plan(p->request, &p->plan, f);
+
+	if (rc == 0)
+		*ret = p->plan;
+	return rc;
 }
 
 static void note_planted(const struct plan *p, const struct timespec *since,
@@ -56,22 +77,25 @@ static void note_outcome(const struct plan *p, const struct run_options *o,
 				strerror(outcome->record_error)));
 }
 
-int run_box(const struct plan *p, const struct run_options *o, struct run_result *ret,
-	struct fault *f)
+int run_box(const struct request *r, const struct plan *p, const struct run_options *o,
+	struct run_result *ret, struct fault *f)
 {
+	struct planning planning = { .request = r, .plan = p };
 	struct run_result result = { 0 };
 	struct outcome outcome;
 	struct timespec since;
+	struct frame frame;
 	int rc;
 
 	/* Coarse, as the kernel stamps files: the fine clock could be ahead of a new file. */
 	clock_gettime(CLOCK_REALTIME_COARSE, &since);
-	rc = supervise(p, o->record, &outcome, f);
+	plan_frame(r, getuid(), getgid(), &frame);
+	rc = supervise(&frame, get_plan, &planning, o->record, &outcome, f);
 	if (rc < 0)
 		return rc;
 	result.code = outcome.code;
-	note_outcome(p, o, &outcome, &result);
-	note_planted(p, &since, &result);
+	note_outcome(planning.plan, o, &outcome, &result);
+	note_planted(planning.plan, &since, &result);
 	*ret = result;
 	return 0;
 }

@@ -20,10 +20,13 @@ struct run_result {
 };
 
 /* Survey the host and resolve the request into a plan. */
-int run_plan(const struct request *r, struct plan *ret, struct fault *f);
+int run_plan(const struct request *r, const struct plan **ret, struct fault *f);
 
-/* Start the box and supervise it to its end. */
-int run_box(const struct plan *p, const struct run_options *o, struct run_result *ret,
-	struct fault *f);
+/*
+ * Start the box and supervise it to its end. p is the plan of r that the user has agreed
+ * to; NULL, when nobody needs to see it: it is then made while the box is being begun.
+ */
+int run_box(const struct request *r, const struct plan *p, const struct run_options *o,
+	struct run_result *ret, struct fault *f);
 
 #endif

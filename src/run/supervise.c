@@ -103,7 +103,7 @@ static int open_streams(struct session *s, struct box_io *io, struct fault *f)
 		tty_size(&s->tty, &size);
 		io->rows = size.ws_row;
 		io->cols = size.ws_col;
-		io->termios = &s->tty.saved;
+		io->termios = tty_cooked(&s->tty);
 		s->host[IN] = relay_reopen(0, O_RDONLY);
 		s->host[OUT] = relay_reopen(1, O_WRONLY);
 		return 0;
@@ -384,21 +384,29 @@ static int start_record(struct session *s, const char *path, bool terminal, stru
 	return record_open(&s->record, path, &head, f);
 }
 
-static int start(struct session *s, struct fault *f)
+static int start(struct session *s, const struct frame *frame, plan_fn *plan, void *ctx,
+	struct fault *f)
 {
 	struct box_io io = { .in = -1, .out = -1, .err = -1, .terminal = s->tty.is_tty };
 	int rc = open_streams(s, &io, f);
 
 	if (rc == 0)
-		rc = s->engine->start(s->plan, &io, &s->box, f);
+		rc = s->engine->begin(frame, &io, &s->box, f);
 	close_box_ends(&io);
+	if (rc < 0)
+		return rc;
+	rc = plan(ctx, &s->plan, f);
+	if (rc == 0)
+		return s->engine->start(&s->box, s->plan, f);
+	s->engine->kill(&s->box);
+	s->engine->release(&s->box);
 	return rc;
 }
 
-int supervise(const struct plan *p, const char *record, struct outcome *ret, struct fault *f)
+int supervise(const struct frame *frame, plan_fn *plan, void *ctx, const char *record,
+	struct outcome *ret, struct fault *f)
 {
 	struct session s = {
-		.plan = p,
 		.engine = &engine_native,
 		.host = { -1, -1, -1 },
 		.ends = { -1, -1, -1 },
@@ -410,14 +418,14 @@ int supervise(const struct plan *p, const char *record, struct outcome *ret, str
 	rc = start_record(&s, record, s.tty.is_tty, f);
 	if (rc < 0)
 		return rc;
-	rc = start(&s, f);
+	rc = start(&s, frame, plan, ctx, f);
 	if (rc < 0) {
 		record_discard(&s.record);
 		return rc;
 	}
 	s.signals = open_signals();
-	if (p->limits.time)
-		s.time_up = now_ms() + (long long)p->limits.time * 1000;
+	if (s.plan->limits.time)
+		s.time_up = now_ms() + (long long)s.plan->limits.time * 1000;
 	start_relays(&s);
 	loop(&s);
 	tty_restore(&s.tty);

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 struct fault;
+struct frame;
 struct plan;
-struct record;
 
 struct outcome {
 	int code;         /* what carrel exits with */
@@ -17,10 +17,15 @@ struct outcome {
 	int record_error; /* errno of a recording that is incomplete, or 0 */
 };
 
+/* Makes the plan, or has it already. */
+typedef int plan_fn(void *ctx, const struct plan **ret, struct fault *f);
+
 /*
- * Start the plan's command and stay until it has ended and its output is delivered. On
- * failure nothing was started or nothing is left. record is the file to write, or NULL.
+ * Begin a box, get its plan, start the plan's command and stay until it has ended and its
+ * output is delivered. On failure nothing was started or nothing is left. record is the
+ * file to write, or NULL.
  */
-int supervise(const struct plan *p, const char *record, struct outcome *ret, struct fault *f);
+int supervise(const struct frame *frame, plan_fn *plan, void *ctx, const char *record,
+	struct outcome *ret, struct fault *f);
 
 #endif

@@ -68,13 +68,21 @@ static void list_dirs(const char *dir, name_vec *ret)
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
-		if (e->d_name[0] != '.' && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN))
+		if ((e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) &&
+			strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
 			vec_push(ret, mem_strdup(e->d_name));
 	if (d)
 		closedir(d);
 }
 
 static void protect_git_dir(struct host *h, const char *root, const char *dir, int depth);
+
+/* By any of its parts: an earlier run may have taken one away. */
+static bool like_git_dir(const char *dir)
+{
+	return exists(dir, "HEAD") || exists(dir, "config") || exists(dir, "objects") ||
+		exists(dir, "refs") || exists(dir, "hooks");
+}
 
 /* Submodules keep their git directories here; a name with a slash makes a tree of them. */
 static void protect_modules(struct host *h, const char *root, const char *dir, int depth)
@@ -87,7 +95,7 @@ static void protect_modules(struct host *h, const char *root, const char *dir, i
 	vec_each(name, &names) {
 		const char *module = path_join(dir, *name);
 
-		if (exists(module, "HEAD"))
+		if (like_git_dir(module))
 			protect_git_dir(h, root, module, depth + 1);
 		else
 			protect_modules(h, root, module, depth + 1);

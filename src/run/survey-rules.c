@@ -5,6 +5,7 @@
  * matched against the tree as it is now, in one walk for all of them.
  */
 #include "run/survey.h"
+#include "run/planted.h"
 #include "run/walk.h"
 #include "box/native/stub.h"
 #include "plan/host.h"
@@ -31,6 +32,9 @@ static enum kind kind_at(const char *path)
 
 	if (lstat(path, &st) < 0 || stub_is(&st))
 		return KIND_ABSENT;
+	/* Nameless: a mask of the box that we are in, which does the same already. */
+	if (st.st_nlink == 0)
+		return KIND_MASKED;
 	return S_ISLNK(st.st_mode)    ? KIND_LINK
 		: S_ISDIR(st.st_mode) ? KIND_DIR
 		: S_ISREG(st.st_mode) ? KIND_FILE
@@ -79,6 +83,8 @@ static void add_rule(struct host *h, struct rule rule, const char *root, const c
 		struct fact fact = { .path = path_join(at, mem_strndup(rest, n)) };
 
 		fact.kind = kind_at(fact.path);
+		if (fact.kind == KIND_MASKED)
+			return;
 		if (fact.kind == KIND_ABSENT && !could_create_in(at))
 			break;
 		vec_push(&rule.trail, fact);
@@ -117,7 +123,8 @@ static const char *decide(const pattern_vec *patterns, const char *rel)
 		/* Most names differ in their first letter from what is looked for. */
 		if (!strpbrk(tail, "/") && !strchr("*?[", *tail) && *tail != *name)
 			continue;
-		if (path_match(pattern, rel))
+		if (path_is_pattern(pattern) ? path_match(pattern, rel)
+					     : !strcmp(path_clean(pattern), rel))
 			verdict = **p == '!' ? NULL : *p;
 	}
 	return verdict;
@@ -132,6 +139,9 @@ static enum walk_next visit(void *ctx, const struct walk_entry *entry)
 {
 	struct search *s = ctx;
 	const char *why = decide(&s->hide, entry->rel);
+
+	if (planted_could_be(entry->name))
+		vec_push(&s->h->known, entry->inode);
 
 	if (why) {
 		add_rule(s->h, (struct rule){ .kind = RULE_HIDE, .why = why },

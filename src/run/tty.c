@@ -44,7 +44,7 @@
 bool tty_open(struct tty *t, int in, int out)
 {
 	*t = (struct tty){ .in = in, .out = out };
-	t->is_tty = isatty(in) && isatty(out);
+	t->is_tty = isatty(in) && isatty(out) && tcgetattr(in, &t->saved) == 0;
 	return t->is_tty;
 }
 
@@ -147,15 +147,8 @@ static bool is_cooked(const struct termios *modes)
 	return (modes->c_lflag & ICANON) && (modes->c_lflag & ISIG) && (modes->c_oflag & OPOST);
 }
 
-void tty_imprint(const struct tty *t, int master)
+const struct termios *tty_cooked(const struct tty *t)
 {
-	struct termios modes = t->saved;
-
-	if (!t->is_tty)
-		return;
-	if (!t->raw && tcgetattr(t->in, &modes) < 0)
-		return;
-	/* In the background these may be the modes of what runs in front: keep the default. */
-	if (is_cooked(&modes))
-		tcsetattr(master, TCSANOW, &modes);
+	/* In the background these may be the modes of what runs in front: no model for others. */
+	return t->is_tty && is_cooked(&t->saved) ? &t->saved : NULL;
 }

@@ -60,7 +60,10 @@ bool tty_suspend(struct tty *t, bool group);
 /* Rows, columns and pixels; 24 x 80 when the terminal does not know or there is none. */
 void tty_size(const struct tty *t, struct winsize *ret);
 
-/* Give the box's pty the modes and control characters that the user has: erase, UTF-8, ... */
-void tty_imprint(const struct tty *t, int master);
+/*
+ * The modes and control characters that the user has (erase, UTF-8, ...), for the box's
+ * pty to begin with; NULL when they are no ordinary ones.
+ */
+const struct termios *tty_cooked(const struct tty *t);
 
 #endif

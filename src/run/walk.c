@@ -40,7 +40,9 @@ static bool is_directory(int dir, const struct dirent *d)
 
 static void visit_entry(struct walk *w, int dir, size_t prefix, const struct dirent *d)
 {
-	struct walk_entry entry = { .dir = dir, .name = d->d_name, .rel = w->rel };
+	struct walk_entry entry = {
+		.dir = dir, .name = d->d_name, .rel = w->rel, .inode = d->d_ino
+	};
 
 	if (d->d_name[0] == '.' && (!d->d_name[1] || (d->d_name[1] == '.' && !d->d_name[2])))
 		return;
@@ -51,16 +53,17 @@ static void visit_entry(struct walk *w, int dir, size_t prefix, const struct dir
 		vec_push(&w->todo, mem_strdup(w->rel));
 }
 
-static int read_directory(struct walk *w, int dir, size_t prefix, struct fault *f)
+static int read_directory(struct walk *w, int dir, const char *rel, size_t prefix,
+	struct fault *f)
 {
 	for (;;) {
 		ssize_t n = syscall(SYS_getdents64, dir, w->entries, sizeof(w->entries));
 
+		if (n == 0 || (n < 0 && errno == ENOENT)) /* removed while open */
+			return 0;
 		if (n < 0)
 			return fault_set(f, errno, "read the directory '%s/%s'",
-				str_visible(w->root), str_visible(w->rel));
-		if (n == 0)
-			return 0;
+				str_visible(w->root), str_visible(rel));
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent *d = (const void *)(w->entries + at);
 
@@ -102,7 +105,7 @@ static int walk_directory(struct walk *w, const char *rel, struct fault *f)
 	strcpy(w->rel, rel);
 	if (prefix)
 		w->rel[prefix++] = '/';
-	return read_directory(w, dir, prefix, f);
+	return read_directory(w, dir, rel, prefix, f);
 }
 
 int walk_tree(const char *root, walk_visit *visit, void *ctx, struct fault *f)

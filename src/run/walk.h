@@ -15,6 +15,7 @@ struct walk_entry {
 	int dir;          /* descriptor of the directory it is in, for fstatat and the like */
 	const char *name; /* in that directory */
 	const char *rel;  /* below the root */
+	unsigned long inode;
 	bool is_dir;
 };
 

@@ -33,13 +33,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-int step_await_stubs(struct native *n, struct fault *f)
+static int await(const struct native *n, enum wire_type type, struct wire *ret, struct fault *f)
 {
-	struct wire w = { 0 };
-
-	if (recv(n->control, &w, sizeof(w), 0) != sizeof(w) || w.type != WIRE_STUBS)
+	if (recv(n->control, ret, sizeof(*ret), 0) != sizeof(*ret) || ret->type != type)
 		return fault_set(f, EPIPE, "hear from the supervisor");
 	return 0;
+}
+
+int step_await_plan(struct native *n, struct fault *f)
+{
+	struct wire w;
+	int rc = await(n, WIRE_PLAN, &w, f);
+
+	if (rc < 0)
+		return rc;
+	n->plan = (const struct plan *)(uintptr_t)w.address;
+	n->shared = mem_arena();
+	mem_own(); /* both of us go on allocating */
+	return 0;
+}
+
+int step_await_stubs(struct native *n, struct fault *f)
+{
+	struct wire w;
+
+	return await(n, WIRE_STUBS, &w, f);
 }
 
 int step_seccomp(struct native *n, struct fault *f)
@@ -55,9 +73,10 @@ struct step {
 static const struct step steps[] = {
 	{ "fds", step_fds }, /* first: CVE-2024-21626 */
 	{ "userns", step_userns },
-	{ "net", step_net }, /* begins; goes on beside the mounts */
+	{ "net", step_net },         /* begins; goes on beside the mounts */
+	{ "plan", step_await_plan }, /* made by the supervisor meanwhile */
 	{ "root", step_root },
-	{ "stubs", step_await_stubs }, /* made by the supervisor meanwhile */
+	{ "stubs", step_await_stubs }, /* made by the supervisor too */
 	{ "places", step_places },
 	{ "pivot", step_pivot },
 	{ "net-join", step_net_join },
@@ -145,9 +164,13 @@ static ssize_t receive(int socket, struct wire *w, struct fault *f, int *ret_fd,
 		.msg_controllen = sizeof(control) };
 	ssize_t n;
 
+	/*
+	 * When init ended with a word of ours unread, that is told first (once, as a
+	 * reset), and its last word after it.
+	 */
 	do
 		n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | flags);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n > 0 && m.msg_controllen && CMSG_FIRSTHDR(&m)->cmsg_type == SCM_RIGHTS)
 		memcpy(ret_fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
 	return n;
@@ -195,40 +218,53 @@ static void native_kill(struct box *box)
 		;
 }
 
-static int native_start(const struct plan *p, const struct box_io *io, struct box *ret,
+static int native_begin(const struct frame *frame, const struct box_io *io, struct box *ret,
 	struct fault *f)
 {
 	struct box box = { .pidfd = -1, .terminal = -1 };
 	struct clone_args args = {
-		.flags = (p->namespaces & ~(unsigned long)CLONE_NEWNET) | CLONE_PIDFD,
+		.flags = (frame->namespaces & ~(unsigned long)CLONE_NEWNET) | CLONE_PIDFD,
 		.pidfd = (uintptr_t)&box.pidfd,
 		.exit_signal = SIGCHLD,
 	};
-	int ends[2], rc;
+	int ends[2];
 
+	mem_arena(); /* there before the clone, so that it is shared */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return fault_set(f, errno, "make the box's control socket");
 	/* Groups of root would reach through; a normal user's cannot be dropped, nor used. */
-	if (p->host_uid == 0 && setgroups(0, NULL) < 0)
+	if (frame->host_uid == 0 && setgroups(0, NULL) < 0)
 		return fault_set(f, errno, "drop root's groups");
 	box.pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (box.pid == 0) {
-		struct native n = { .plan = p, .io = io, .control = ends[1], .terminal = -1 };
+		struct native n = {
+			.frame = frame, .io = io, .control = ends[1], .terminal = -1
+		};
 
 		init_main(&n);
 	}
 	close(ends[1]);
 	box.control = ends[0];
-	if (box.pid < 0)
-		rc = clone_failed(errno, f);
-	else if ((rc = stubs_make(p, box.pidfd, &box.stubs, f)) < 0)
-		native_kill(&box);
-	else
-		rc = await_start(&box, f);
+	if (box.pid < 0) {
+		close(ends[0]);
+		return clone_failed(errno, f);
+	}
+	*ret = box;
+	return 0;
+}
+
+static int native_start(struct box *box, const struct plan *p, struct fault *f)
+{
+	int rc;
+
+	wire_send(box->control, &(struct wire){ .type = WIRE_PLAN, .address = (uintptr_t)p });
+	rc = stubs_make(p, box->pidfd, &box->stubs, f);
 	if (rc < 0)
-		native_release(&box);
+		native_kill(box);
 	else
-		*ret = box;
+		rc = await_start(box, f);
+	if (rc < 0)
+		native_release(box);
 	return rc;
 }
 
@@ -257,6 +293,7 @@ static void native_event(struct box *box, struct box_event *ret)
 
 const struct engine engine_native = {
 	.name = "native",
+	.begin = native_begin,
 	.start = native_start,
 	.signal = native_signal,
 	.event = native_event,

@@ -71,7 +71,7 @@ void init_loop(struct native *n)
 	struct signalfd_siginfo info;
 	sigset_t child;
 
-	mem_release(); /* the plan and all: a box may idle for days */
+	mem_release(n->shared); /* the plan and all: a box may idle for days */
 	n->plan = NULL;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);

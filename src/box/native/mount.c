@@ -225,6 +225,21 @@ static int put_made(int root, const struct place *place, struct fault *f)
 	return 0; /* making it was all */
 }
 
+static int put_copy(int root, const struct place *place, struct fault *f)
+{
+	auto_close int from = open(place->source, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	auto_close int to = openat(root, rel(place->target), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	char buf[16 * 1024];
+	ssize_t n = 0;
+	int rc = from < 0 || to < 0 ? -errno : 0;
+
+	while (rc == 0 && (n = read(from, buf, sizeof(buf))) > 0)
+		rc = fd_write_all(to, buf, (size_t)n);
+	if (n < 0)
+		rc = -errno;
+	return rc < 0 ? fault_set(f, -rc, "copy '%s'", str_visible(place->source)) : 0;
+}
+
 /* Of the host: binds, pins and protected paths. */
 static int put_host(int root, const struct place *place, struct fault *f)
 {
@@ -242,14 +257,13 @@ static int put_host(int root, const struct place *place, struct fault *f)
 	return attach(root, mount, place, f);
 }
 
-/* Of the box: the same directory again, as a mount with its own flags. */
-static int put_over_itself(int root, const struct place *place, struct fault *f)
+static int put_seal(int root, const struct place *place, struct fault *f)
 {
 	auto_close int target = open_target(root, place->target, f), mount = -1;
 
 	if (target < 0)
 		return target;
-	mount = clone_mount(target, place->rw ? 0 : MOUNT_ATTR_RDONLY, f);
+	mount = clone_mount(target, MOUNT_ATTR_RDONLY, f);
 	if (mount < 0)
 		return mount;
 	return attach(root, mount, place, f);
@@ -309,14 +323,15 @@ static int (*const put[])(int root, const struct place *place, struct fault *f) 
 	[PLACE_DIR] = put_made,
 	[PLACE_LINK] = put_made,
 	[PLACE_FILE] = put_made,
+	[PLACE_COPY] = put_copy,
 	[PLACE_BIND] = put_host,
 	[PLACE_PIN] = put_host,
 	[PLACE_PROTECT] = put_host,
 	[PLACE_STUB] = put_stub,
 	[PLACE_PROC] = put_proc,
 	[PLACE_PTS] = put_pts,
-	[PLACE_SCRATCH] = put_over_itself,
-	[PLACE_SEAL] = put_over_itself,
+	[PLACE_SCRATCH] = put_made,
+	[PLACE_SEAL] = put_seal,
 	[PLACE_HIDE] = put_hide,
 };
 
@@ -338,15 +353,11 @@ static int make_masks(int root, struct fault *f)
 	return 0;
 }
 
-static int seal_root(int root, struct fault *f)
+static int unname_masks(int root, struct fault *f)
 {
-	const struct sys_mount_attr set = { .set = MOUNT_ATTR_RDONLY };
-
 	if (unlinkat(root, mask_dir, AT_REMOVEDIR) < 0 || unlinkat(root, mask_file, 0) < 0 ||
 		unlinkat(root, mask_link, 0) < 0)
 		return fault_set(f, errno, "remove the masks' names");
-	if (sys_mount_setattr(root, "", AT_EMPTY_PATH, &set) < 0)
-		return fault_set(f, errno, "make the box's root read-only");
 	return 0;
 }
 
@@ -361,7 +372,7 @@ int step_places(struct native *n, struct fault *f)
 		if (rc < 0)
 			return rc;
 	}
-	return seal_root(n->root, f);
+	return unname_masks(n->root, f);
 }
 
 int step_pivot(struct native *n, struct fault *f)

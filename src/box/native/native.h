@@ -14,25 +14,29 @@
 
 struct box_io;
 struct fault;
+struct frame;
 struct plan;
 
 /* Descriptors that init keeps, at fixed places after the "fds" step. */
 enum { FD_CONTROL = 3, FD_FIRST_FREE = 4 };
 
 struct native {
-	const struct plan *plan;
+	const struct frame *frame;
 	const struct box_io *io;
-	int control;  /* init's end of the socket to the supervisor */
-	int root;     /* the box's root while it is being built */
-	int terminal; /* the box's end of its pty, or -1 */
-	mode_t umask; /* the user's, for the command */
+	const struct plan *plan; /* NULL until the "plan" step */
+	const void *shared;      /* the supervisor's memory, in which the plan is */
+	int control;             /* init's end of the socket to the supervisor */
+	int root;                /* the box's root while it is being built */
+	int terminal;            /* the box's end of its pty, or -1 */
+	mode_t umask;            /* the user's, for the command */
 	pid_t command;
 };
 
 /* In the order they run; see engine.c for the table. */
-int step_fds(struct native *n, struct fault *f);         /* fds.c */
-int step_userns(struct native *n, struct fault *f);      /* userns.c */
-int step_net(struct native *n, struct fault *f);         /* net.c */
+int step_fds(struct native *n, struct fault *f);    /* fds.c */
+int step_userns(struct native *n, struct fault *f); /* userns.c */
+int step_net(struct native *n, struct fault *f);    /* net.c */
+int step_await_plan(struct native *n, struct fault *f);
 int step_root(struct native *n, struct fault *f);        /* mount.c */
 int step_await_stubs(struct native *n, struct fault *f); /* engine.c */
 int step_places(struct native *n, struct fault *f);      /* mount.c */
@@ -57,6 +61,7 @@ enum wire_type {
 	WIRE_STARTED,   /* the command's program runs */
 	WIRE_STOPPED,   /* value: the signal that stopped the command */
 	WIRE_EXITED,    /* value: status as from waitpid(2); nothing else lives in the box */
+	WIRE_PLAN,      /* to init: address */
 	WIRE_STUBS,     /* to init: the stubs are there to be mounted on */
 	WIRE_SIGNAL,    /* to init: value, group */
 };
@@ -65,6 +70,7 @@ struct wire {
 	uint32_t type;
 	int32_t value;
 	int32_t group;
+	uint64_t address;
 };
 
 int wire_send(int socket, const struct wire *w);

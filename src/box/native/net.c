@@ -82,7 +82,7 @@ static int helper_main(void *unused)
 
 int step_net(struct native *n, struct fault *f)
 {
-	if (n->plan->network == NETWORK_HOST)
+	if (n->frame->network == NETWORK_HOST)
 		return 0;
 	if (clone(helper_main, helper.stack + sizeof(helper.stack),
 		    CLONE_VM | CLONE_PIDFD | SIGCHLD, NULL, &helper.pidfd) < 0)
@@ -92,7 +92,7 @@ int step_net(struct native *n, struct fault *f)
 
 int step_net_join(struct native *n, struct fault *f)
 {
-	if (n->plan->network == NETWORK_HOST)
+	if (n->frame->network == NETWORK_HOST)
 		return 0;
 	state_wait_while(WORKING);
 	if (atomic_load(&helper.state) == FAILED)

@@ -35,6 +35,7 @@ struct stub {
 	const char *name;
 	const char *path;
 	const char *text; /* a file with this; NULL: the socket */
+	const char *why;
 };
 
 struct stubs {
@@ -95,7 +96,8 @@ static int find_stubs(const struct plan *p, struct stubs *s, struct fault *f)
 			((struct stub){ .dir = (size_t)dir,
 				.name = path_base(place->source),
 				.path = place->source,
-				.text = place->text }));
+				.text = place->text,
+				.why = place->why }));
 	}
 	return 0;
 }
@@ -164,7 +166,7 @@ static int make_one(const struct stubs *s, const struct stub *stub, const struct
 	return fault_fix(f,
 		"Make its directory writable for you, or take the protection back with "
 		"--protect '!%s'.",
-		str_visible(stub->name));
+		str_visible(stub->why));
 }
 
 static int make_all(struct stubs *s, struct fault *f)

@@ -27,12 +27,12 @@ static int put(const char *path, const char *text, struct fault *f)
 
 int step_userns(struct native *n, struct fault *f)
 {
-	const struct plan *p = n->plan;
+	const struct frame *frame = n->frame;
 	char uid[64], gid[64];
 	int rc;
 
-	snprintf(uid, sizeof(uid), "%u %u 1", p->uid, p->host_uid);
-	snprintf(gid, sizeof(gid), "%u %u 1", p->gid, p->host_gid);
+	snprintf(uid, sizeof(uid), "%u %u 1", frame->uid, frame->host_uid);
+	snprintf(gid, sizeof(gid), "%u %u 1", frame->gid, frame->host_gid);
 	if ((rc = put("/proc/self/uid_map", uid, f)) < 0 ||
 		(rc = put("/proc/self/setgroups", "deny", f)) < 0 ||
 		(rc = put("/proc/self/gid_map", gid, f)) < 0)
@@ -42,7 +42,7 @@ int step_userns(struct native *n, struct fault *f)
 	 * A namespace in this one could undo read-only mounts it inherits a handle
 	 * to; seccomp refuses to make one, and so does the kernel's own count.
 	 */
-	return p->nest ? 0 : put("/proc/sys/user/max_user_namespaces", "0", f);
+	return frame->nest ? 0 : put("/proc/sys/user/max_user_namespaces", "0", f);
 }
 
 int step_hostname(struct native *n, struct fault *f)

@@ -1,0 +1,312 @@
+"""Where carrel is started: by whom, with which home, in which directory."""
+
+import os
+import shutil
+
+import lib
+import pytest
+
+needs_root = pytest.mark.skipif(not lib.ROOT, reason="needs root")
+GAMES = 5  # a user with a passwd entry on every Debian
+
+
+def whoami(**how):
+    done = lib.box("sh", "-c", 'id -u; id -g; id -un; echo "$USER"; echo "$HOME"', **how)
+    return lib.succeeded(done).decode().splitlines()
+
+
+# ---- by whom ----------------------------------------------------------------------------
+
+
+def test_user_without_a_passwd_entry(project):
+    """The ids are the host's, and inside there is a name for them."""
+    uid, gid, name, user, home = whoami()
+    assert (int(uid), int(gid), home) == (lib.UID, lib.GID, str(lib.current.home))
+    assert name and name == user
+
+
+@needs_root
+def test_user_with_a_passwd_entry(place):
+    there = lib.make_dir(place / "theirs", GAMES)
+    assert whoami(uid=GAMES, cwd=there)[0:4:2] == ["5", "games"]
+    lib.succeeded(lib.box("touch", "made", uid=GAMES, cwd=there))
+    assert (there / "made").stat().st_uid == GAMES
+
+
+@needs_root
+def test_root_is_uid_1000_inside(place):
+    """Outside what it writes is root's; inside it has no more power than anybody."""
+    there = lib.make_dir(place / "roots", 0)
+    uid, gid, *_ = whoami(user=False, cwd=there)
+    assert (uid, gid) == ("1000", "1000")
+    lib.succeeded(lib.box("touch", "made", user=False, cwd=there))
+    assert (there / "made").stat().st_uid == 0
+    script = 'for f in /proc/sys/kernel/hostname /proc/sysrq-trigger; do echo x >>"$f"; done'
+    assert lib.box("sh", "-c", script, user=False, cwd=there).returncode != 0
+    assert lib.box("chown", "1", "made", user=False, cwd=there).returncode != 0
+    assert (there / "made").stat().st_uid == 0
+
+
+# ---- which home -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("home", [None, "", "/nonexistent", "relative/home", "/etc/passwd"])
+def test_home_that_is_none(project, home):
+    """HOME unset or leading nowhere: it works, and HOME in the box can be written."""
+    done = lib.box("sh", "-c", 'echo x >"$HOME/new" && cat "$HOME/new"', env={"HOME": home})
+    assert lib.succeeded(done) == b"x\n"
+
+
+def test_home_that_is_a_link(project, place, home):
+    link = place / "link"
+    link.symlink_to(home)
+    script = 'echo x >"$HOME/new" && cat "$HOME/new" "$HOME/secret.txt"'
+    done = lib.box("sh", "-c", script, env={"HOME": str(link)})
+    assert done.stdout == b"x\n"
+    assert os.listdir(home) == ["secret.txt"]
+
+
+@needs_root
+def test_home_on_another_mount(project, home):
+    """The home is a file system of its own, and the workspace lies in it."""
+    script = f"""
+        mount -t tmpfs -o mode=0755,uid={lib.UID},gid={lib.GID} none {home} || exit 99
+        echo secret >{home}/secret && mkdir {home}/work || exit 99
+        chown {lib.UID} {home}/work || exit 99
+        cd {home}/work && "$@" && cat made
+    """
+    inside = "pwd && echo made >made && ls -A ~ && cat ~/secret; test $? = 1"
+    inner = lib.as_user([lib.program(), "run", "-y", "--", "sh", "-c", inside])
+    outer = ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", *inner]
+    done = lib.execute(outer, user=False)
+    assert lib.succeeded(done).decode().split() == [f"{home}/work", "work", "made"]
+
+
+@pytest.mark.parametrize("below", ["work", "a/b/c/work"])
+def test_workspace_below_the_home(home, below):
+    """The usual case: the project is there at its own path, its neighbours are not."""
+    lib.make_file(home / below / "file", "of the host\n")
+    script = f'cat {home}/secret.txt; cat file && echo new >new && cat "$HOME/{below}/new"'
+    done = lib.box("sh", "-c", script, cwd=home / below)
+    assert lib.succeeded(done) == b"of the host\nnew\n"
+    assert (home / below / "new").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("where", ["home", "above", "root"])
+def test_workspace_that_holds_the_home_is_refused(home, where, asked):
+    path = {"home": home, "above": home.parent, "root": "/"}[where]
+    if asked:
+        done = lib.box("touch", "made", opts=["--workspace", path])
+    else:
+        done = lib.box("touch", "made", cwd=path)
+    lib.failed_clearly(done, str(path))
+    assert not os.path.exists(os.path.join(path, "made"))
+
+
+# ---- which directory --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"with space",
+        b" ",
+        b"new\nline",
+        b"\xff\xfe not UTF-8",
+        "\u00fcml\u00e4ut \u2603".encode(),
+        b"quote'\"`",
+        b"colon:ro",
+        b"comma,back\\slash",
+        b"$(touch x);&|*?[]{}",
+        b"-leading-dash",
+        b"\x1b]0;title\x07",
+        b"\\040octal",
+        b"...",
+        b"n" * 255,
+    ],
+)
+def test_directory_names(place, name):
+    """Whatever the directory is called, it is there under that name, and is protected."""
+    path = lib.make_dir(os.path.join(os.fsencode(place), name))
+    lib.make_file(os.path.join(path, b".env"), "SECRET\n")
+    lib.make_file(os.path.join(path, b".vscode/tasks.json"), "of the host\n")
+    before = lib.snapshot(path)
+    attack = "cat .env; echo x >.vscode/tasks.json; echo x >.envrc; mv .vscode v"
+    done = lib.box("sh", "-c", f"{attack}; pwd; echo made >made", cwd=path)
+    assert lib.succeeded(done) == path + b"\n"
+    after = lib.snapshot(path)
+    assert after.pop(b"made")
+    assert after == before
+
+
+def test_directory_given_by_a_link(project, place):
+    """The working directory was reached through a link: the box is in the real one."""
+    (place / "link").symlink_to(project)
+    done = lib.box("sh", "-c", "pwd -P; touch made", opts=["--workspace", place / "link"])
+    assert lib.succeeded(done) == os.fsencode(project) + b"\n"
+    assert (project / "made").exists()
+
+
+def test_deep_directory(place):
+    path = place / "/".join(["d" * 100] * 20)
+    lib.make_file(path / "file", "deep\n")
+    assert lib.succeeded(lib.box("cat", "file", cwd=path)) == b"deep\n"
+
+
+def test_directory_that_is_gone(place):
+    """The working directory was removed: a clear line."""
+    script = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
+    argv = [lib.program(), "run", "-y", "--", "true"]
+    lib.failed_clearly(lib.execute(["sh", "-c", script, "sh", *argv]))
+
+
+@needs_root
+def test_directory_of_somebody_else(place):
+    """A workspace the user may only read can be read, and nothing is left in it."""
+    there = lib.make_dir(place / "theirs", 0)
+    lib.make_file(there / "file", "of root\n", uid=0)
+    before = lib.snapshot(there)
+    assert lib.succeeded(lib.box("cat", "file", cwd=there)) == b"of root\n"
+    assert lib.box("sh", "-c", "echo x >file; echo x >new", cwd=there).returncode != 0
+    assert lib.snapshot(there) == before
+
+
+def test_directory_without_write_permission(project):
+    """Its owner may change that in the box, so what is absent could not be kept so: refused."""
+    project.chmod(0o555)
+    before = lib.snapshot(project)
+    lib.failed_clearly(lib.box("sh", "-c", "chmod u+w .; echo x >.envrc"), "writable")
+    assert lib.snapshot(project) == before
+    project.chmod(0o755)
+    lib.box("sh", "-c", "chmod u+w .; echo x >.envrc")
+    assert lib.snapshot(project) == before
+
+
+@needs_root
+def test_read_only_file_system(project, place):
+    """The workspace lies on a file system mounted read-only."""
+    before = lib.snapshot(project)
+    script = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" || exit 99; cd "$0"; "$@"'
+    inside = "cat src/main.c; touch x"
+    inner = lib.as_user([lib.program(), "run", "-y", "--", "sh", "-c", inside])
+    outer = ["unshare", "-m", "--propagation", "private", "sh", "-c", script, project, *inner]
+    done = lib.execute(outer, user=False)
+    assert b"int main" in done.stdout and b"Read-only" in done.stderr
+    assert lib.snapshot(project) == before
+
+
+@pytest.mark.parametrize("top", ["/tmp", "/var/tmp"])
+def test_workspace_in_a_shared_directory(top):
+    """The rest of /tmp is not in the box, the workspace is."""
+    path = os.path.join(top, f"carrel-workspace-{os.getpid()}")
+    beside = lib.make_file(f"{path}-beside", "beside\n")
+    lib.make_dir(path)
+    try:
+        done = lib.box("sh", "-c", f"echo made >made; cat {beside}; ls {top}", cwd=path)
+        seen = set(lib.succeeded(done).decode().split()) - {lib.root().name}
+        assert seen == {os.path.basename(path)}
+        assert os.listdir(path) == ["made"]
+    finally:
+        lib.remove(path)
+        beside.unlink()
+
+
+# ---- box in a box -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def inside(project):
+    """carrel itself, where a box can run it."""
+    copy = project / "carrel"
+    shutil.copy(lib.program(), copy)
+    copy.chmod(0o755)
+    return copy
+
+
+def test_nested_box(project, inside):
+    """In a box that allows it, carrel builds another one, and its rules hold there."""
+    script = "echo inner >made; cat /proc/self/status; cat .env; echo x >.envrc; exit 7"
+    command = ["./carrel", "run", "-y", "--name", "inner", "--", "sh", "-c", script]
+    done = lib.box(*command, opts=["--nest"])
+    assert done.returncode == 7, done.stderr
+    assert (project / "made").read_text() == "inner\n"
+    assert b"Seccomp:\t2" in done.stdout and b"SECRET" not in done.stdout
+    assert not os.path.lexists(project / ".envrc")
+
+
+def test_nested_box_must_be_allowed(project, inside):
+    """Without --nest the inner carrel says clearly that it cannot."""
+    done = lib.box("./carrel", "run", "-y", "--", "touch", "made")
+    lib.failed_clearly(done)
+    assert not (project / "made").exists()
+
+
+# ---- linked worktrees -------------------------------------------------------------------
+
+
+@pytest.fixture
+def worktree(project, place):
+    """A second working tree of the project's repository, elsewhere."""
+    path = place / "linked"
+    lib.git("worktree", "add", "-q", "-b", "linked", path, cwd=project)
+    return path
+
+
+def test_worktree_can_be_worked_in(project, worktree):
+    script = "git status --short && echo x >f && git add f && git commit -q -m two"
+    lib.succeeded(lib.box("sh", "-c", script, cwd=worktree))
+    assert lib.git("log", "--format=%s", "linked", cwd=project) == "two\none\n"
+    assert lib.git("status", "--short", cwd=worktree) == ""
+
+
+def test_worktree_cannot_change_what_the_repository_executes(project, worktree):
+    """Hooks, configuration and the links between the two trees stay as they are."""
+    lib.make_file(project / ".git" / "hooks" / "pre-push", "#!/bin/sh\n", mode=0o755)
+    main, own = project / ".git", project / ".git" / "worktrees" / "linked"
+    before = lib.snapshot(project)
+    for path in (main / "hooks" / "pre-push", main / "hooks" / "new", main / "config",
+                 main / "config.worktree", main / "commondir", own / "commondir",
+                 own / "gitdir", own / "config.worktree", worktree / ".git"):  # fmt: skip
+        script = 'echo x >>"$0"; rm -f "$0"; echo x >"$0"; mv "$1" "$1-moved"'
+        lib.box("sh", "-c", script, path, path.parent, cwd=worktree)
+        assert lib.snapshot(project) == before, path
+        assert (worktree / ".git").read_text() == f"gitdir: {own}\n"
+    lib.succeeded(lib.box("sh", "-c", f"echo x >{main}/description", cwd=worktree))
+    assert (main / "description").read_text() == "x\n"
+
+
+def test_worktree_does_not_show_the_main_tree(project, worktree):
+    """Only the repository is in the box, not the other working tree with its secrets."""
+    done = lib.box("sh", "-c", f"cat {project}/.env; cat {project}/src/main.c", cwd=worktree)
+    assert done.returncode != 0 and done.stdout == b""
+
+
+@pytest.mark.parametrize("lie", ["worktree", "commondir", "directory", "nowhere"])
+def test_git_file_that_lies(project, place, lie):
+    """A .git file that points into a repository which does not point back opens nothing."""
+    liar = lib.make_dir(place / "liar")
+    target = {
+        "worktree": project / ".git" / "worktrees" / "fake",
+        "commondir": liar / "gitdir",
+        "directory": project / ".git",
+        "nowhere": place / "nowhere",
+    }[lie]
+    if lie == "commondir":
+        lib.make_file(target / "commondir", f"{project}/.git\n")
+        lib.make_file(target / "gitdir", f"{liar}/.git\n")
+        lib.make_file(target / "HEAD", "ref: refs/heads/main\n")
+    lib.make_file(liar / ".git", f"gitdir: {target}\n")
+    before = lib.snapshot(project)
+    script = "cat $0/.git/config; echo x >$0/.git/hooks/x; echo x >$0/.git/HEAD"
+    done = lib.box("sh", "-c", script, project, cwd=liar)
+    assert b"[core]" not in done.stdout
+    assert lib.snapshot(project) == before
+
+
+def test_git_file_of_a_worktree_that_was_copied(project, worktree, place):
+    """A copy of a worktree's .git file elsewhere is no worktree: the back link says so."""
+    liar = lib.make_dir(place / "liar")
+    lib.make_file(liar / ".git", (worktree / ".git").read_text())
+    assert b"[core]" not in lib.box("cat", project / ".git" / "config", cwd=liar).stdout
+    assert b"[core]" in lib.box("cat", project / ".git" / "config", cwd=worktree).stdout
