@@ -115,18 +115,20 @@ static int make_parents(int root, const char *path, struct fault *f)
 static int make_once(int root, const struct place *place, const char *path)
 {
 	auto_close int fd = -1;
-	size_t len;
 
 	if (place->kind == PLACE_LINK)
 		return symlinkat(place->text, root, path) < 0 ? -errno : 0;
 	if (place->dir)
 		return mkdirat(root, path, place->mode ? place->mode : 0755) < 0 ? -errno : 0;
+	if (!place->text)
+		return mknodat(root, path, S_IFREG | (place->mode ? place->mode : 0644), 0) < 0
+			? -errno
+			: 0;
 	fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		place->mode ? place->mode : 0644);
 	if (fd < 0)
 		return -errno;
-	len = place->text ? strlen(place->text) : 0;
-	return fd_write_all(fd, place->text, len);
+	return fd_write_all(fd, place->text, strlen(place->text));
 }
 
 /* Make the directory, file or link itself, and on the first miss what is above it. */
@@ -202,14 +204,23 @@ static int open_target(int root, const char *target, struct fault *f)
 	return -f->err;
 }
 
-static int attach(int root, int mount, const struct place *place, struct fault *f)
+static int attach(struct native *n, int mount, const struct place *place, struct fault *f)
 {
-	auto_close int target = open_target(root, place->target, f);
+	auto_close int target = -1;
+	int rc;
 
-	if (target < 0)
-		return target;
-	if (sys_move_mount(mount, "", target, "",
-		    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+	if (place->create) {
+		/* Made by us a moment ago, on our own tmpfs: the path is what we made it. */
+		rc = sys_move_mount(mount, "", n->root, rel(place->target),
+			MOVE_MOUNT_F_EMPTY_PATH);
+	} else {
+		target = open_target(n->root, place->target, f);
+		if (target < 0)
+			return target;
+		rc = sys_move_mount(mount, "", target, "",
+			MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	}
+	if (rc < 0)
 		return fault_set(f, errno, "mount '%s' at '%s'",
 			place->source ? str_visible(place->source)
 				      : place_kind_name(place->kind),
@@ -219,29 +230,30 @@ static int attach(int root, int mount, const struct place *place, struct fault *
 
 /* --- the kinds of place ---------------------------------------------------------- */
 
-static int put_made(int root, const struct place *place, struct fault *f)
+static int put_made(struct native *n, const struct place *place, struct fault *f)
 {
-	(void)root, (void)place, (void)f;
+	(void)n, (void)place, (void)f;
 	return 0; /* making it was all */
 }
 
-static int put_copy(int root, const struct place *place, struct fault *f)
+static int put_copy(struct native *n, const struct place *place, struct fault *f)
 {
 	auto_close int from = open(place->source, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	auto_close int to = openat(root, rel(place->target), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	auto_close int to =
+		openat(n->root, rel(place->target), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	char buf[16 * 1024];
-	ssize_t n = 0;
+	ssize_t got = 0;
 	int rc = from < 0 || to < 0 ? -errno : 0;
 
-	while (rc == 0 && (n = read(from, buf, sizeof(buf))) > 0)
-		rc = fd_write_all(to, buf, (size_t)n);
-	if (n < 0)
+	while (rc == 0 && (got = read(from, buf, sizeof(buf))) > 0)
+		rc = fd_write_all(to, buf, (size_t)got);
+	if (got < 0)
 		rc = -errno;
 	return rc < 0 ? fault_set(f, -rc, "copy '%s'", str_visible(place->source)) : 0;
 }
 
 /* Of the host: binds, pins and protected paths. */
-static int put_host(int root, const struct place *place, struct fault *f)
+static int put_host(struct native *n, const struct place *place, struct fault *f)
 {
 	uint64_t attr = MOUNT_ATTR_NOSUID |
 		(place->device ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV) |
@@ -254,25 +266,27 @@ static int put_host(int root, const struct place *place, struct fault *f)
 	if (mount < 0)
 		return fault_set(f, -mount, "clone the mount of '%s'",
 			str_visible(place->source));
-	return attach(root, mount, place, f);
+	return attach(n, mount, place, f);
 }
 
-static int put_seal(int root, const struct place *place, struct fault *f)
+static int put_seal(struct native *n, const struct place *place, struct fault *f)
 {
-	auto_close int target = open_target(root, place->target, f), mount = -1;
+	auto_close int target = open_target(n->root, place->target, f), mount = -1;
 
 	if (target < 0)
 		return target;
 	mount = clone_mount(target, MOUNT_ATTR_RDONLY, f);
 	if (mount < 0)
 		return mount;
-	return attach(root, mount, place, f);
+	return attach(n, mount, place, f);
 }
 
 /* One of the masks on top of what is there. */
-static int put_mask(int root, const char *mask, const struct place *place, struct fault *f)
+static int put_mask(struct native *n, const char *mask, const struct place *place,
+	struct fault *f)
 {
-	auto_close int source = openat(root, mask, O_PATH | O_NOFOLLOW | O_CLOEXEC), mount = -1;
+	auto_close int source = openat(n->root, mask, O_PATH | O_NOFOLLOW | O_CLOEXEC),
+		       mount = -1;
 
 	if (source < 0)
 		return fault_set(f, errno, "open the mask for '%s'",
@@ -280,33 +294,51 @@ static int put_mask(int root, const char *mask, const struct place *place, struc
 	mount = clone_mount(source, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, f);
 	if (mount < 0)
 		return mount;
-	return attach(root, mount, place, f);
+	return attach(n, mount, place, f);
 }
 
-static int put_hide(int root, const struct place *place, struct fault *f)
+static int put_hide(struct native *n, const struct place *place, struct fault *f)
 {
-	return put_mask(root, place->dir ? mask_dir : mask_file, place, f);
+	return put_mask(n, place->dir ? mask_dir : mask_file, place, f);
 }
 
-static int put_stub(int root, const struct place *place, struct fault *f)
+static int put_stub(struct native *n, const struct place *place, struct fault *f)
 {
-	return place->text ? put_host(root, place, f) : put_mask(root, mask_link, place, f);
+	return place->text ? put_host(n, place, f) : put_mask(n, mask_link, place, f);
 }
 
-static int put_proc(int root, const struct place *place, struct fault *f)
+/*
+ * A user namespace in this one could undo read-only mounts it inherits a handle to;
+ * seccomp refuses to make one, and so does the kernel's own count. Through the new proc, and
+ * before anything is laid over it: in the host's, each box would leave a name behind, and
+ * finding one's own among them takes longer with every box.
+ */
+static int forbid_namespaces(int proc, struct fault *f)
+{
+	auto_close int fd = openat(proc, "sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
+	int rc = fd < 0 ? -errno : fd_write_all(fd, "0", 1);
+
+	return rc < 0 ? fault_set(f, -rc, "forbid user namespaces in the box") : 0;
+}
+
+static int put_proc(struct native *n, const struct place *place, struct fault *f)
 {
 	auto_close int mount = new_mount("proc", NULL,
 		MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, f);
+	int rc;
 
 	if (mount == -EPERM)
 		return fault_fix(f,
-			"Parts of /proc are covered here, as containers do; start the "
-			"outer container with an unmasked /proc (podman: "
-			"--security-opt unmask=/proc/*).");
-	return mount < 0 ? mount : attach(root, mount, place, f);
+			"Parts of /proc are covered here, as containers do; start the outer "
+			"container with an unmasked /proc (podman: --security-opt "
+			"unmask=/proc/*).");
+	if (mount < 0)
+		return mount;
+	rc = n->frame->nest ? 0 : forbid_namespaces(mount, f);
+	return rc < 0 ? rc : attach(n, mount, place, f);
 }
 
-static int put_pts(int root, const struct place *place, struct fault *f)
+static int put_pts(struct native *n, const struct place *place, struct fault *f)
 {
 	static const struct option options[] = {
 		{ "ptmxmode", "0666" },
@@ -316,10 +348,10 @@ static int put_pts(int root, const struct place *place, struct fault *f)
 	auto_close int mount =
 		new_mount("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, f);
 
-	return mount < 0 ? mount : attach(root, mount, place, f);
+	return mount < 0 ? mount : attach(n, mount, place, f);
 }
 
-static int (*const put[])(int root, const struct place *place, struct fault *f) = {
+static int (*const put[])(struct native *n, const struct place *place, struct fault *f) = {
 	[PLACE_DIR] = put_made,
 	[PLACE_LINK] = put_made,
 	[PLACE_FILE] = put_made,
@@ -335,12 +367,12 @@ static int (*const put[])(int root, const struct place *place, struct fault *f) 
 	[PLACE_HIDE] = put_hide,
 };
 
-static int put_place(int root, const struct place *place, struct fault *f)
+static int put_place(struct native *n, const struct place *place, struct fault *f)
 {
-	int rc = place->create ? make(root, place, f) : 0;
+	int rc = place->create ? make(n->root, place, f) : 0;
 
 	if (rc == 0)
-		rc = put[place->kind](root, place, f);
+		rc = put[place->kind](n, place, f);
 	return place->optional && rc == -ENOENT ? 0 : rc;
 }
 
@@ -368,7 +400,7 @@ int step_places(struct native *n, struct fault *f)
 	if (rc < 0)
 		return rc;
 	vec_each(place, &n->plan->places) {
-		rc = put_place(n->root, place, f);
+		rc = put_place(n, place, f);
 		if (rc < 0)
 			return rc;
 	}

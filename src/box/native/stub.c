@@ -149,10 +149,13 @@ static int make_socket(const struct stubs *s, const struct stub *stub,
 static int make_one(const struct stubs *s, const struct stub *stub, const struct stub **socket,
 	struct fault *f)
 {
-	int dir = s->dirs.v[stub->dir].fd;
-	int rc = stub->text ? make_file(dir, stub) : make_socket(s, stub, socket);
+	int dir = s->dirs.v[stub->dir].fd, rc;
 	struct stat st;
 
+	/* Another box's, as a rule when there are many: to share it costs nothing. */
+	if (fstatat(dir, stub->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && stub_is(&st))
+		return 0;
+	rc = stub->text ? make_file(dir, stub) : make_socket(s, stub, socket);
 	if (rc == 0)
 		return 0;
 	if (rc == -EEXIST && fstatat(dir, stub->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
