@@ -89,6 +89,7 @@ def bwrap_flags(places, project, twin, empty_file, empty_dir):
         "link": lambda p: ["--symlink", p["text"], p["target"]],
         "dir": lambda p: ["--dir", p["target"]],
         "file": lambda p: [],
+        "copy": bind,  # what a user of bwrap would write to have the file
     }
     flags, dev_done, unknown = [], False, set()
     for place in places:

@@ -3,6 +3,8 @@
 A row's dict has `title`, `note`, and `tables`: each a list of records of one
 comparison, made by one interleaved run. Times are in microseconds throughout.
 """
+import ctypes
+import platform
 import json
 import os
 import shutil
@@ -234,6 +236,13 @@ def pss_kb(pid):
     return 0
 
 
+def share_memory(pid, other):
+    """Are the two processes one address space? Then its pages count once."""
+    kcmp, kcmp_vm = 312, 1  # x86-64
+    return platform.machine() == "x86_64" and ctypes.CDLL(None).syscall(
+        kcmp, pid, other, kcmp_vm, 0, 0) == 0
+
+
 def weigh(context, peer, count):
     """PSS of all that `count` idle boxes need beside their payload, per box."""
     detach = peer.payload.get("detach")
@@ -241,17 +250,19 @@ def weigh(context, peer, count):
     only = peer.payload.get("count")
     with Crowd(context, argv, peer.cwd) as crowd:
         crowd.grow_to(count, patience=60)
-        names, total = [], 0
+        names, counted, total = [], [], 0
         for pid, name in crowd.below().items():
             if name != "sleep" and (name == only if only else "podman" not in name):
-                total += pss_kb(pid)
+                if not any(share_memory(pid, other) for other in counted):
+                    total += pss_kb(pid)
+                    counted.append(pid)
                 names.append(name)
     kinds = sorted(set(names))
     return total / count, " + ".join(f"{names.count(k) / count:g} {k}" for k in kinds)
 
 
 def memory(context):
-    """One box bears the pages that many share: the figure for one is the strict one."""
+    """One box alone bears the pages that many share; both figures are given."""
     records = []
     for peer in context.present("carrel", "bwrap", "podman", "codex", "srt"):
         record = {"name": peer.name}
