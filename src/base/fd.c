@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,7 +21,17 @@ void fd_close(int *fd)
 
 int fd_close_range(unsigned int first, unsigned int last)
 {
-	return (int)syscall(SYS_close_range, first, last, 0);
+	struct rlimit limit;
+
+	if (syscall(SYS_close_range, first, last, 0) == 0)
+		return 0;
+	if (errno != ENOSYS || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return -1;
+	if (last >= limit.rlim_cur)
+		last = (unsigned int)limit.rlim_cur - 1;
+	for (unsigned int fd = first; fd <= last; fd++)
+		close((int)fd);
+	return 0;
 }
 
 int fd_write_all(int fd, const void *bytes, size_t n)

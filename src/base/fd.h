@@ -21,7 +21,7 @@ static inline int take_fd(int *fd)
 	return taken;
 }
 
-/* Close all from first to last; musl has no wrapper. -1 and errno on failure. */
+/* Close all from first to last, also before Linux 5.9. -1 and errno on failure. */
 int fd_close_range(unsigned int first, unsigned int last);
 
 /* Write everything, or -errno. */

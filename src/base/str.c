@@ -87,10 +87,22 @@ size_t utf8_length(const char *p, size_t n)
 	return len;
 }
 
-/* C1 controls (U+0080-U+009F) drive some terminals just as ESC [ does. */
-static bool is_c1(const char *p, size_t len)
+/*
+ * C1 controls (U+0080-U+009F) drive some terminals just as ESC [ does; marks that turn the
+ * writing direction show a name as another.
+ */
+static bool is_deceptive(const char *p, size_t len)
 {
-	return len == 2 && (unsigned char)p[0] == 0xc2 && (unsigned char)p[1] < 0xa0;
+	static const char *const marks[] = { "\xd8\x9c", "\xe2\x80\x8e", "\xe2\x80\x8f",
+		"\xe2\x80\xaa", "\xe2\x80\xab", "\xe2\x80\xac", "\xe2\x80\xad", "\xe2\x80\xae",
+		"\xe2\x81\xa6", "\xe2\x81\xa7", "\xe2\x81\xa8", "\xe2\x81\xa9" };
+
+	if (len == 2 && (unsigned char)p[0] == 0xc2 && (unsigned char)p[1] < 0xa0)
+		return true;
+	for (size_t i = 0; len > 1 && i < ARRAY_SIZE(marks); i++)
+		if (strlen(marks[i]) == len && !memcmp(marks[i], p, len))
+			return true;
+	return false;
 }
 
 void str_add_visible(struct str *s, const char *text)
@@ -104,7 +116,7 @@ void str_add_visible(struct str *s, const char *text)
 		if (c == '\n' || c == '\t' || c == '\\') {
 			str_addc(s, '\\');
 			str_addc(s, c == '\n' ? 'n' : c == '\t' ? 't' : '\\');
-		} else if (len == 0 || c < 0x20 || c == 0x7f || is_c1(text + i, len)) {
+		} else if (len == 0 || c < 0x20 || c == 0x7f || is_deceptive(text + i, len)) {
 			len = len ? len : 1;
 			for (size_t k = 0; k < len; k++)
 				str_addf(s, "\\x%02x", (unsigned char)text[i + k]);

@@ -131,6 +131,8 @@ int cmd_fail(const struct fault *f)
 	struct str line = { 0 };
 
 	str_add(&line, "carrel: ");
+	if (f->step[0] && strcmp(f->step, "exec"))
+		str_addf(&line, "building the box (%s): ", f->step);
 	add_harmless(&line, f->text);
 	if (f->err)
 		str_addf(&line, ": %s", strerror(f->err));

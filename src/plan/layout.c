@@ -140,7 +140,6 @@ const struct layout_proc layout_proc_root[] = {
 	{ "/proc/fs", true, false },
 	{ "/proc/irq", true, false },
 	{ "/proc/kcore", false, true },
-	{ "/proc/keys", false, true },
 	{ "/proc/kmsg", false, true },
 	{ "/proc/kpagecgroup", false, true },
 	{ "/proc/kpagecount", false, true },

@@ -79,6 +79,10 @@ static void add_system(const struct host *h, struct plan *p)
 	}
 }
 
+/*
+ * The nodes are bound read-only: that does not keep anybody from writing to the device, but from
+ * changing the mode of the host's node, which root's box would own.
+ */
 static void add_dev(struct plan *p)
 {
 	static const char *const nodes[] = { "full", "null", "random", "tty", "urandom",
@@ -91,7 +95,6 @@ static void add_dev(struct plan *p)
 			(struct place){ .kind = PLACE_BIND,
 				.target = path,
 				.source = path,
-				.rw = true,
 				.device = true,
 				.mode = 0666 });
 	}
@@ -111,6 +114,12 @@ static void add_proc(const struct host *h, struct plan *p)
 	add(p,
 		(struct place){
 			.kind = PLACE_PROC, .target = "/proc", .rw = true, .dir = true });
+	if (!p->frame.nest)
+		add(p,
+			(struct place){ .kind = PLACE_HIDE,
+				.target = "/proc/keys",
+				.optional = true,
+				.why = "names of the user's keys" });
 	if (h->uid != 0)
 		return;
 	for (size_t i = 0; i < layout_proc_root_n; i++) {

@@ -105,6 +105,9 @@ struct plan {
 /* The frame of a request by this user. */
 void plan_frame(const struct request *r, uid_t uid, gid_t gid, struct frame *ret);
 
+/* Could this be a workspace? Asked before it is searched. */
+int plan_check_workspace(const struct host *h, struct fault *f);
+
 /* Decide everything. Pure: no system calls. */
 int plan_resolve(const struct request *r, const struct host *h, struct plan *ret,
 	struct fault *f);

@@ -281,12 +281,12 @@ static void print_places(const struct plan *p, bool colour, struct str *out, con
 
 static bool is_asked_rw(const struct place *p)
 {
-	return p->kind == PLACE_BIND && p->rw && !p->device;
+	return p->kind == PLACE_BIND && p->rw;
 }
 
 static bool is_ro(const struct place *p)
 {
-	return (p->kind == PLACE_BIND && !p->rw) || p->kind == PLACE_COPY;
+	return (p->kind == PLACE_BIND && !p->rw && !p->device) || p->kind == PLACE_COPY;
 }
 
 static bool is_scratch(const struct place *p)

@@ -17,7 +17,7 @@ enum { INSIDE_ROOT_ID = 1000 }; /* clients refuse to run unattended as uid 0 */
 
 #define GIB (1ULL << 30)
 
-static int check_workspace(const struct host *h, struct plan *p, struct fault *f)
+int plan_check_workspace(const struct host *h, struct fault *f)
 {
 	static const char *const never[] = { "/proc", "/dev", "/sys", "/etc" };
 	const char *dir = h->workspace.real;
@@ -35,8 +35,6 @@ static int check_workspace(const struct host *h, struct plan *p, struct fault *f
 	for (size_t i = 0; i < ARRAY_SIZE(never); i++)
 		if (path_within(dir, never[i]) || !dir[1])
 			return fault_set(f, 0, "%s cannot be a workspace", str_visible(dir));
-	p->workspace = dir;
-	p->workdir = path_within(h->cwd, dir) ? h->cwd : dir;
 	return 0;
 }
 
@@ -150,8 +148,11 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 	plan_frame(r, h->uid, h->gid, &p.frame);
 	p.user = h->user;
 	p.home = h->home;
-	if ((rc = check_workspace(h, &p, f)) < 0 || (rc = resolve_name(r, &p, f)) < 0 ||
-		(rc = resolve_limits(r, h, &p, f)) < 0 ||
+	if ((rc = plan_check_workspace(h, f)) < 0)
+		return rc;
+	p.workspace = h->workspace.real;
+	p.workdir = path_within(h->cwd, p.workspace) ? h->cwd : p.workspace;
+	if ((rc = resolve_name(r, &p, f)) < 0 || (rc = resolve_limits(r, h, &p, f)) < 0 ||
 		(rc = resolve_layers(r, h, &p, f)) < 0 ||
 		(rc = plan_add_places(r, h, &p, f)) < 0 || (rc = plan_order_places(&p, f)) < 0)
 		return rc;

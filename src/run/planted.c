@@ -84,8 +84,10 @@ static bool changed(const struct walk_entry *e, const struct timespec *since)
 {
 	struct stat st;
 
+	if (fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
 	/* Another box in the same workspace has its own stubs there. */
-	if (fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || stub_is(&st))
+	if (stub_at(e->dir, e->name))
 		return false;
 	return st.st_ctim.tv_sec > since->tv_sec ||
 		(st.st_ctim.tv_sec == since->tv_sec && st.st_ctim.tv_nsec >= since->tv_nsec);
@@ -117,18 +119,29 @@ static enum walk_next report(struct search *s, const struct walk_entry *e, const
 	return WALK_SKIP;
 }
 
+/* Is some part before the last exactly this name? */
+static bool is_below(const char *rel, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *at = rel; (at = strstr(at, name)); at++)
+		if ((at == rel || at[-1] == '/') && at[n] == '/')
+			return true;
+	return false;
+}
+
 static enum walk_next visit_dir(struct search *s, const struct walk_entry *e)
 {
 	const char *why = dir_why(e->name);
 
-	if (!strcmp(e->name, "node_modules"))
-		return WALK_SKIP;
-	if (why && !is_known(s->plan, e->inode))
+	/* The survey does not look into node_modules: there the directory's own age decides. */
+	if (why && !is_known(s->plan, e->inode) &&
+		(!is_below(e->rel, "node_modules") || changed(e, s->since)))
 		return report(s, e, why);
 	/* The workspace's own is protected, and large; of others the top and hooks matter. */
 	if (!strcmp(e->rel, ".git"))
 		return WALK_SKIP;
-	return strstr(e->rel, ".git/") && strcmp(e->name, "hooks") ? WALK_SKIP : WALK_ON;
+	return is_below(e->rel, ".git") && strcmp(e->name, "hooks") ? WALK_SKIP : WALK_ON;
 }
 
 static enum walk_next visit(void *ctx, const struct walk_entry *e)
@@ -146,10 +159,35 @@ static enum walk_next visit(void *ctx, const struct walk_entry *e)
 	return why && changed(e, s->since) ? report(s, e, why) : WALK_ON;
 }
 
+/*
+ * A program outside that replaces a protected file (as `git config` does, by renaming) takes
+ * the mount in the box away with the old one. So what was protected is looked at too.
+ */
+static void find_unprotected(struct search *s)
+{
+	vec_each(place, &s->plan->places) {
+		const char *rel;
+		struct walk_entry e = { .dir = AT_FDCWD, .name = place->source };
+
+		if (place->kind != PLACE_PROTECT && place->kind != PLACE_STUB)
+			continue;
+		if (place->dir || !changed(&e, s->since))
+			continue;
+		rel = path_within(place->source, s->plan->workspace)
+			? path_below(place->source, s->plan->workspace)
+			: place->source;
+		vec_push(s->found,
+			((struct planted){ rel,
+				"protected, but replaced from outside "
+				"meanwhile" }));
+	}
+}
+
 int planted_find(const struct plan *p, const struct timespec *since, planted_vec *ret,
 	struct fault *f)
 {
 	struct search s = { .plan = p, .since = since, .found = ret };
 
+	find_unprotected(&s);
 	return walk_tree(p->workspace, visit, &s, f);
 }

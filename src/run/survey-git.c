@@ -64,7 +64,8 @@ typedef VEC(const char *) name_vec;
 
 static void list_dirs(const char *dir, name_vec *ret)
 {
-	DIR *d = opendir(dir);
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
@@ -102,12 +103,82 @@ static void protect_modules(struct host *h, const char *root, const char *dir, i
 	}
 }
 
-/* Does git read config.worktree here? Only then would it stumble over a stub. */
-static bool has_worktree_config(const char *dir)
+/*
+ * Go through a git config's settings: visit(ctx, section, key, value) with names in lower
+ * case as far as they are needed. Enough of the format for what git itself writes; a value is
+ * taken to the end of its line, without quotes around it.
+ */
+typedef void setting_fn(void *ctx, const char *section, const char *key, const char *value);
+
+static void read_config(const char *dir, setting_fn *visit, void *ctx)
 {
 	char *text = fd_read_file(AT_FDCWD, path_join(dir, "config"), SMALL_FILE);
+	const char *section = "";
 
-	return !text || strcasestr(text, "worktreeconfig");
+	for (char *line = text, *next; line && *line; line = next) {
+		char *value, *key;
+
+		next = line + strcspn(line, "\n");
+		if (*next)
+			*next++ = '\0';
+		key = line + strspn(line, " \t");
+		if (*key == '[') {
+			section = key + 1;
+			key[1 + strcspn(section, " ]\"")] = '\0';
+			continue;
+		}
+		value = strchr(key, '=');
+		if (!value)
+			continue;
+		key[strcspn(key, " \t=")] = '\0';
+		value += 1 + strspn(value + 1, " \t\"");
+		for (size_t n = strlen(value); n && strchr(" \t\r\"", value[n - 1]);)
+			value[--n] = '\0';
+		visit(ctx, section, key, value);
+	}
+}
+
+struct lookup {
+	const char *section, *key, *value;
+};
+
+static void match_setting(void *ctx, const char *section, const char *key, const char *value)
+{
+	struct lookup *l = ctx;
+
+	if (!strcasecmp(section, l->section) && !strcasecmp(key, l->key))
+		l->value = value;
+}
+
+static const char *config_value(const char *dir, const char *section, const char *key)
+{
+	struct lookup l = { .section = section, .key = key };
+
+	read_config(dir, match_setting, &l);
+	return l.value;
+}
+
+struct lead {
+	struct host *h;
+	const char *dir;
+	bool worktree_config; /* git reads config.worktree, and would stumble over a stub */
+};
+
+/* Where the config sends git on to, if that is in reach of the box. */
+static void protect_lead(void *ctx, const char *section, const char *key, const char *value)
+{
+	struct lead *l = ctx;
+	const char *workspace = l->h->workspace.real, *path = NULL;
+
+	if (!strcasecmp(key, "worktreeconfig"))
+		l->worktree_config = true;
+	if (!strcasecmp(key, "hookspath") && !strcasecmp(section, "core"))
+		path = path_clean(path_join(workspace, value));
+	if (!strcasecmp(key, "path") && !strncasecmp(section, "include", 7))
+		path = path_clean(path_join(l->dir, value));
+	if (path && path_within(path, workspace) && strcmp(path, workspace))
+		survey_protect(l->h, workspace, path_below(path, workspace),
+			"git's config leads there", NULL);
 }
 
 /* The files through which another worktree's git would be led to a hostile config. */
@@ -133,7 +204,11 @@ static void protect_worktrees(struct host *h, const char *root, const char *dir,
  */
 static void protect_git_dir(struct host *h, const char *root, const char *dir, int depth)
 {
-	const char *config_stub = has_worktree_config(dir) ? "" : NULL;
+	struct lead lead = { .h = h, .dir = dir };
+	const char *config_stub;
+
+	read_config(dir, protect_lead, &lead);
+	config_stub = lead.worktree_config ? "" : NULL;
 
 	protect(h, root, dir, "hooks", NULL);
 	protect(h, root, dir, "config", NULL);
@@ -141,28 +216,6 @@ static void protect_git_dir(struct host *h, const char *root, const char *dir, i
 	protect(h, root, dir, "commondir", ".\n");
 	protect_worktrees(h, root, path_join(dir, "worktrees"), config_stub);
 	protect_modules(h, root, path_join(dir, "modules"), depth);
-}
-
-/* The value of core.worktree, as a submodule's config has it. */
-static const char *core_worktree(const char *dir)
-{
-	char *text = fd_read_file(AT_FDCWD, path_join(dir, "config"), SMALL_FILE);
-	bool core = false;
-
-	for (char *line = text, *next; line && *line; line = next) {
-		next = line + strcspn(line, "\n");
-		if (*next)
-			*next++ = '\0';
-		line += strspn(line, " \t");
-		if (*line == '[')
-			core = !strncasecmp(line, "[core]", 6);
-		if (core && !strncasecmp(line, "worktree", 8)) {
-			line += 8 + strspn(line + 8, " \t");
-			if (*line == '=')
-				return line + 1 + strspn(line + 1, " \t");
-		}
-	}
-	return NULL;
 }
 
 /* Does the worktree's admin directory name this workspace's .git file? */
@@ -190,7 +243,7 @@ static const char *believed_git_dir(const char *admin, const char *workspace)
 		dir = canonical(admin, common);
 		return dir && path_within(admin, path_join(dir, "worktrees")) ? dir : NULL;
 	}
-	worktree = common ? NULL : core_worktree(admin);
+	worktree = common ? NULL : config_value(admin, "core", "worktree");
 	dir = worktree ? canonical(admin, worktree) : NULL;
 	return dir && !strcmp(dir, workspace) && exists(admin, "HEAD") ? admin : NULL;
 }

@@ -16,6 +16,7 @@
 #include "base/str.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static enum kind kind_at(const char *path)
 {
 	struct stat st;
 
-	if (lstat(path, &st) < 0 || stub_is(&st))
+	if (lstat(path, &st) < 0 || stub_at(AT_FDCWD, path))
 		return KIND_ABSENT;
 	/* Nameless: a mask of the box that we are in, which does the same already. */
 	if (st.st_nlink == 0)
@@ -41,17 +42,23 @@ static enum kind kind_at(const char *path)
 				      : KIND_OTHER;
 }
 
-/* Where a link leads, canonical where it can be, else as it reads. */
-static const char *follow(const char *path)
+static const char *link_text(const char *path)
 {
 	char buf[PATH_MAX];
-	ssize_t n;
+	ssize_t n = readlink(path, buf, sizeof(buf) - 1);
 
-	if (realpath(path, buf))
-		return mem_strdup(buf);
-	n = readlink(path, buf, sizeof(buf) - 1);
-	buf[n > 0 ? n : 0] = '\0';
-	return path_clean(path_join(path_parent(path), buf));
+	return n > 0 ? mem_strndup(buf, (size_t)n) : "";
+}
+
+/* An absolute path in terms of root, if it leads there, perhaps by other links. */
+static const char *below_root(const char *path, const char *root)
+{
+	char buf[PATH_MAX];
+
+	path = path_clean(path);
+	if (!path_within(path, root) && realpath(path, buf))
+		path = mem_strdup(buf);
+	return path_within(path, root) ? path_below(path, root) : NULL;
 }
 
 /*
@@ -73,6 +80,10 @@ static bool could_create_in(const char *dir)
 	return could;
 }
 
+/*
+ * Go down from root to rel as the kernel would, link by link, and note every part on
+ * the way: each of them could be exchanged for another to make the path lead elsewhere.
+ */
 static void add_rule(struct host *h, struct rule rule, const char *root, const char *rel)
 {
 	const char *at = root, *rest = path_below(path_clean(path_join(root, rel)), root);
@@ -80,24 +91,39 @@ static void add_rule(struct host *h, struct rule rule, const char *root, const c
 
 	while (*rest) {
 		size_t n = strcspn(rest, "/");
-		struct fact fact = { .path = path_join(at, mem_strndup(rest, n)) };
+		const char *name = mem_strndup(rest, n);
+		struct fact fact = { .path = path_join(at, name) };
 
+		rest += n + strspn(rest + n, "/");
+		if (!n || !strcmp(name, "."))
+			continue;
+		if (!strcmp(name, "..")) {
+			at = path_parent(at);
+			if (!path_within(at, root))
+				break;
+			continue;
+		}
 		fact.kind = kind_at(fact.path);
 		if (fact.kind == KIND_MASKED)
 			return;
 		if (fact.kind == KIND_ABSENT && !could_create_in(at))
 			break;
 		vec_push(&rule.trail, fact);
-		rest += n + (rest[n] == '/');
-		at = fact.path;
 		if (fact.kind == KIND_LINK) {
-			const char *target = follow(fact.path);
+			const char *text = link_text(fact.path);
 
-			if (++links > MAX_LINKS || !path_within(target, root))
+			if (++links > MAX_LINKS)
 				break;
-			rest = path_below(path_join(target, rest), root);
-			at = root;
-		} else if (fact.kind != KIND_DIR) {
+			if (text[0] == '/') {
+				text = below_root(text, root);
+				at = root;
+			}
+			if (!text)
+				break;
+			rest = path_join(text, rest);
+		} else if (fact.kind == KIND_DIR) {
+			at = fact.path;
+		} else {
 			break;
 		}
 	}

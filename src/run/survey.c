@@ -1,6 +1,7 @@
 #include "run/survey.h"
 #include "plan/host.h"
 #include "plan/layout.h"
+#include "plan/plan.h"
 #include "plan/request.h"
 #include "base/fault.h"
 #include "base/fd.h"
@@ -256,11 +257,9 @@ int survey_host(const struct request *r, struct host *ret, struct fault *f)
 	rc = survey_paths(r, &h, f);
 	if (rc < 0)
 		return rc;
-	/* A workspace that is no directory is for the resolver to refuse. */
-	if (h.workspace.real_kind == KIND_DIR) {
-		if ((rc = survey_git(&h, f)) < 0 || (rc = survey_rules(r, &h, f)) < 0)
-			return rc;
-	}
+	if ((rc = plan_check_workspace(&h, f)) < 0 || (rc = survey_git(&h, f)) < 0 ||
+		(rc = survey_rules(r, &h, f)) < 0)
+		return rc;
 	*ret = h;
 	return 0;
 }

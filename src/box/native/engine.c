@@ -86,6 +86,7 @@ static const struct step steps[] = {
 	{ "caps", step_caps },         /* after all that needs them */
 	{ "landlock", step_landlock }, /* after mounting, which it forbids */
 	{ "seccomp", step_seccomp },   /* last: everything before would be refused */
+	{ "net-end", step_net_end },
 	{ "exec", step_exec },
 };
 
@@ -125,6 +126,10 @@ static void init_main(struct native *n)
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		snprintf(f.step, sizeof(f.step), "%s", steps[i].name);
 		if (test_hook(steps[i].name, &f) < 0 || steps[i].run(n, &f) < 0) {
+			if (f.err == ENOSYS && !f.fix[0])
+				fault_fix(&f,
+					"This kernel is older than Linux 5.13, or a container "
+					"profile keeps the call from it.");
 			wire_send_fault(n->control, &f);
 			_exit(125);
 		}
@@ -232,8 +237,11 @@ static int native_begin(const struct frame *frame, const struct box_io *io, stru
 	mem_arena(); /* there before the clone, so that it is shared */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return fault_set(f, errno, "make the box's control socket");
-	/* Groups of root would reach through; a normal user's cannot be dropped, nor used. */
-	if (frame->host_uid == 0 && setgroups(0, NULL) < 0)
+	/*
+	 * Groups of root would reach through. EPERM: root of a user namespace that has given
+	 * that right away; like any user's, the groups are then of no use inside.
+	 */
+	if (frame->host_uid == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
 		return fault_set(f, errno, "drop root's groups");
 	box.pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (box.pid == 0) {

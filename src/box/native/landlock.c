@@ -84,7 +84,7 @@ static int allow(int ruleset, const char *path, uint64_t rights, struct fault *f
 
 static bool writable(const struct place *place)
 {
-	return place->rw && !place->device && place->kind != PLACE_PIN;
+	return place->rw && place->kind != PLACE_PIN;
 }
 
 int step_landlock(struct native *n, struct fault *f)

@@ -48,6 +48,7 @@ int step_terminal(struct native *n, struct fault *f);    /* terminal.c */
 int step_caps(struct native *n, struct fault *f);        /* caps.c */
 int step_landlock(struct native *n, struct fault *f);    /* landlock.c */
 int step_seccomp(struct native *n, struct fault *f);     /* engine.c: seccomp.h */
+int step_net_end(struct native *n, struct fault *f);     /* net.c */
 int step_exec(struct native *n, struct fault *f);        /* exec.c */
 
 /* Reap, forward, report; ends with the box. init.c */

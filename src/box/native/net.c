@@ -32,6 +32,7 @@ static struct {
 	_Atomic uint32_t state;
 	int err; /* of a failed helper */
 	const char *what;
+	pid_t pid;
 	int pidfd;
 	char stack[64 * 1024] __attribute__((aligned(16)));
 } helper;
@@ -84,8 +85,9 @@ int step_net(struct native *n, struct fault *f)
 {
 	if (n->frame->network == NETWORK_HOST)
 		return 0;
-	if (clone(helper_main, helper.stack + sizeof(helper.stack),
-		    CLONE_VM | CLONE_PIDFD | SIGCHLD, NULL, &helper.pidfd) < 0)
+	helper.pid = clone(helper_main, helper.stack + sizeof(helper.stack),
+		CLONE_VM | CLONE_PIDFD | SIGCHLD, NULL, &helper.pidfd);
+	if (helper.pid < 0)
 		return fault_set(f, errno, "start the helper that makes the network namespace");
 	return 0;
 }
@@ -101,5 +103,13 @@ int step_net_join(struct native *n, struct fault *f)
 		return fault_set(f, errno, "join the network namespace");
 	state_set(JOINED);
 	close(helper.pidfd);
+	return 0;
+}
+
+/* Off the list of processes before there is anybody to see it. */
+int step_net_end(struct native *n, struct fault *f)
+{
+	if (n->frame->network != NETWORK_HOST && waitpid(helper.pid, NULL, 0) != helper.pid)
+		return fault_set(f, errno, "wait for the network namespace's helper");
 	return 0;
 }

@@ -44,10 +44,21 @@ struct stubs {
 	int janitor; /* our end of a pipe; the kernel closes it however we end */
 };
 
-bool stub_is(const struct stat *st)
+/* By what it is and, for a file, by what it says: the mode alone a box could give to others. */
+bool stub_at(int dir, const char *name)
 {
-	return (st->st_mode == S_IFSOCK || st->st_mode == (S_IFREG | FILE_MODE)) &&
-		st->st_uid == getuid();
+	auto_close int fd = -1;
+	char text[4];
+	struct stat st;
+	ssize_t n;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != getuid())
+		return false;
+	if (st.st_mode != (S_IFREG | FILE_MODE))
+		return st.st_mode == S_IFSOCK;
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	return n == 0 || (n == 2 && !memcmp(text, ".\n", 2));
 }
 
 /* --- making ---------------------------------------------------------------------- */
@@ -150,16 +161,15 @@ static int make_one(const struct stubs *s, const struct stub *stub, const struct
 	struct fault *f)
 {
 	int dir = s->dirs.v[stub->dir].fd, rc;
-	struct stat st;
 
 	/* Another box's, as a rule when there are many: to share it costs nothing. */
-	if (fstatat(dir, stub->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && stub_is(&st))
+	if (stub_at(dir, stub->name))
 		return 0;
 	rc = stub->text ? make_file(dir, stub) : make_socket(s, stub, socket);
 	if (rc == 0)
 		return 0;
-	if (rc == -EEXIST && fstatat(dir, stub->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		if (stub_is(&st))
+	if (rc == -EEXIST) {
+		if (stub_at(dir, stub->name))
 			return 0;
 		return fault_set(f, EEXIST, "'%s' appeared while the box was being planned",
 			str_visible(stub->path));
@@ -189,13 +199,11 @@ static int make_all(struct stubs *s, struct fault *f)
 static void remove_in(const struct stubs *s, size_t dir)
 {
 	int fd = s->dirs.v[dir].fd;
-	struct stat st;
 
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return; /* another box lives here */
 	vec_each(stub, &s->v)
-		if (stub->dir == dir &&
-			fstatat(fd, stub->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && stub_is(&st))
+		if (stub->dir == dir && stub_at(fd, stub->name))
 			unlinkat(fd, stub->name, 0);
 	flock(fd, LOCK_UN);
 }

@@ -28,11 +28,10 @@
 
 struct fault;
 struct plan;
-struct stat;
 struct stubs;
 
-/* Is this what stands for an absent name? */
-bool stub_is(const struct stat *st);
+/* Does what stands for an absent name stand at dir/name? */
+bool stub_at(int dir, const char *name);
 
 /*
  * Start the janitor for the box whose init is pidfd, then make all stubs of the plan.
