@@ -1,9 +1,11 @@
 #include "base/mem.h"
 
+#include <link.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -71,6 +73,40 @@ void *mem_alloc(size_t size)
 	next += size;
 	left -= size;
 	return p;
+}
+
+enum { PAGE = 4096, DEEPEST = 96 * 1024 };
+
+/* Whole pages inside; losing them must not be noticed, so failing is no loss. */
+void mem_drop(void *stack, size_t size)
+{
+	uintptr_t from = ((uintptr_t)stack + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+	uintptr_t to = ((uintptr_t)stack + size) & ~(uintptr_t)(PAGE - 1);
+
+	if (from < to)
+		madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+static void drop_code(void)
+{
+	const ElfW(Phdr) *segment = (const void *)getauxval(AT_PHDR);
+
+	for (unsigned long i = getauxval(AT_PHNUM); segment && i > 0; i--, segment++)
+		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W))
+			mem_drop((void *)segment->p_vaddr, segment->p_memsz);
+}
+
+__attribute__((noinline)) void mem_trim(void)
+{
+	char *here = __builtin_frame_address(0);
+
+	/* Some distance: what this function calls has its frames there. */
+	mem_drop(here - DEEPEST, DEEPEST - 512);
+#ifndef __PIE__
+	drop_code();
+#else
+	(void)drop_code; /* the addresses in the headers are not where we are */
+#endif
 }
 
 void *mem_grow(void *old, size_t old_size, size_t new_size)

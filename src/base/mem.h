@@ -27,6 +27,14 @@ const void *mem_arena(void);
 void mem_own(void);
 void mem_release(const void *shared);
 
+/*
+ * For a process that is about to wait, perhaps for days: give back the pages of a stack
+ * that was used once; or of our own stack below where we are, and of our code, which come
+ * back from the file when they are needed.
+ */
+void mem_drop(void *stack, size_t size);
+void mem_trim(void);
+
 /* A growing array: VEC(struct thing) list = {}; vec_push(&list, thing); list.v[i], list.n */
 #define VEC(type)              \
 	struct {               \
@@ -37,12 +45,19 @@ void mem_release(const void *shared);
 #define vec_push(vec, item)                                                         \
 	do {                                                                        \
 		if ((vec)->n == (vec)->cap) {                                       \
-			size_t cap_ = (vec)->cap ? 2 * (vec)->cap : 16;             \
+			size_t cap_ = (vec)->cap ? 2 * (vec)->cap : 4;              \
 			(vec)->v = mem_grow((vec)->v, (vec)->n * sizeof(*(vec)->v), \
 				cap_ * sizeof(*(vec)->v));                          \
 			(vec)->cap = cap_;                                          \
 		}                                                                   \
 		(vec)->v[(vec)->n++] = (item);                                      \
+	} while (0)
+
+/* Room for n from the start, where about so many are sure to come. */
+#define vec_reserve(vec, n_)                                    \
+	do {                                                    \
+		(vec)->v = mem_alloc((n_) * sizeof(*(vec)->v)); \
+		(vec)->cap = (n_);                              \
 	} while (0)
 
 #define vec_each(it, vec) \

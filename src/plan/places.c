@@ -246,6 +246,7 @@ static int add_mounts(const struct request *r, const struct host *h, struct plan
 int plan_add_places(const struct request *r, const struct host *h, struct plan *p,
 	struct fault *f)
 {
+	vec_reserve(&p->places, 80);
 	add_system(h, p);
 	add_etc(h, p);
 	add_proc(h, p);

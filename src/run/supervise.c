@@ -38,6 +38,7 @@
 enum {
 	GRACE_MS = 5000,     /* between the polite signal and the end */
 	BACKGROUND_MS = 250, /* how often to look whether we came to the foreground */
+	QUIET_MS = 500,      /* after that long without an event, let go of memory */
 	IN = 0,
 	OUT,
 	ERR,
@@ -57,6 +58,7 @@ struct session {
 	long long time_up; /* ms; 0: no limit */
 	long long kill_at; /* ms; 0: nobody asked the box to end */
 	bool over;         /* the command ended; only output is left */
+	bool trimmed;      /* nothing happened for a while, and memory was given back */
 	struct outcome outcome;
 };
 
@@ -324,6 +326,8 @@ static int timeout_ms(struct session *s)
 		ms = ms < 0 || ms > BACKGROUND_MS ? BACKGROUND_MS : ms;
 	else if (s->box.terminal >= 0 && !s->tty.raw)
 		tty_raw(&s->tty);
+	if (!s->trimmed && (ms < 0 || ms > QUIET_MS))
+		ms = QUIET_MS;
 	if (s->time_up)
 		ms = soonest(ms, s->time_up);
 	if (s->kill_at)
@@ -337,12 +341,20 @@ static bool output_done(const struct session *s)
 		s->relay[ERR].state != RELAY_OPEN;
 }
 
+static void trim(struct session *s)
+{
+	for (int i = 0; i < STREAMS; i++)
+		relay_idle(&s->relay[i]);
+	mem_trim();
+	s->trimmed = true;
+}
+
 static void loop(struct session *s)
 {
 	struct pollfd fds[2 * STREAMS + 2];
 
 	while (!output_done(s)) {
-		int timeout = timeout_ms(s);
+		int timeout = timeout_ms(s), ready;
 
 		for (int i = 0; i < STREAMS; i++)
 			relay_poll(&s->relay[i], &fds[2 * i]);
@@ -352,8 +364,11 @@ static void loop(struct session *s)
 		fds[6] = (struct pollfd){ .fd = s->signals, .events = POLLIN };
 		fds[7] = (struct pollfd){ .fd = s->over ? -1 : s->box.control,
 			.events = POLLIN };
-		if (poll(fds, ARRAY_SIZE(fds), timeout) < 0 && errno != EINTR)
+		ready = poll(fds, ARRAY_SIZE(fds), timeout);
+		if (ready < 0 && errno != EINTR)
 			BUG("poll: %s", strerror(errno));
+		if (ready == 0 && !s->trimmed)
+			trim(s);
 		for (int i = s->over ? OUT : IN; i < STREAMS; i++) {
 			relay_pump(&s->relay[i], &fds[2 * i]);
 			settle_relay(s, i);

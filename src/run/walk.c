@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -108,20 +109,11 @@ static int walk_directory(struct walk *w, const char *rel, struct fault *f)
 	return read_directory(w, dir, rel, prefix, f);
 }
 
-int walk_tree(const char *root, walk_visit *visit, void *ctx, struct fault *f)
+static int walk_all(struct walk *w, struct fault *f)
 {
-	struct walk *w = mem_alloc(sizeof(*w));
-	auto_close int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct fault later;
 	int rc = 0;
 
-	if (fd < 0)
-		return fault_set(f, errno, "open '%s'", str_visible(root));
-	w->root = root;
-	w->root_fd = fd;
-	w->visit = visit;
-	w->ctx = ctx;
-	vec_push(&w->todo, "");
 	while (w->todo.n) {
 		int one = walk_directory(w, w->todo.v[--w->todo.n], rc < 0 ? &later : f);
 
@@ -129,7 +121,29 @@ int walk_tree(const char *root, walk_visit *visit, void *ctx, struct fault *f)
 			rc = one;
 		if (w->seen > MOST_ENTRIES)
 			return fault_set(f, E2BIG, "look at all of '%s': more than %d files",
-				str_visible(root), MOST_ENTRIES);
+				str_visible(w->root), MOST_ENTRIES);
 	}
+	return rc;
+}
+
+int walk_tree(const char *root, walk_visit *visit, void *ctx, struct fault *f)
+{
+	auto_close int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct walk *w;
+	int rc;
+
+	if (fd < 0)
+		return fault_set(f, errno, "open '%s'", str_visible(root));
+	/* Not from mem.h: a box may live for days after a walk of milliseconds. */
+	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (w == MAP_FAILED)
+		return fault_set(f, errno, "get memory to search '%s'", str_visible(root));
+	w->root = root;
+	w->root_fd = fd;
+	w->visit = visit;
+	w->ctx = ctx;
+	vec_push(&w->todo, "");
+	rc = walk_all(w, f);
+	munmap(w, sizeof(*w));
 	return rc;
 }

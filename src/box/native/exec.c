@@ -30,7 +30,7 @@ struct start {
 	const char *what; /* failed before the program was tried */
 };
 
-static char stack[64 * 1024] __attribute__((aligned(16)));
+static char stack[64 * 1024] __attribute__((aligned(4096)));
 
 static char **make_env(const struct plan *p, const char **ret_path)
 {
@@ -124,6 +124,7 @@ int step_exec(struct native *n, struct fault *f)
 	pid = clone(child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &s);
 	if (pid < 0)
 		return fault_set(f, errno, "start the command");
+	mem_drop(stack, sizeof(stack));
 	if (!s.err) {
 		n->command = pid;
 		return 0;

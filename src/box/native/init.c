@@ -22,6 +22,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+enum { QUIET_MS = 500 };
+
 static void end_box(const struct native *n, int status)
 {
 	do
@@ -69,10 +71,9 @@ void init_loop(struct native *n)
 {
 	struct pollfd poll_fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
 	struct signalfd_siginfo info;
+	int patience = QUIET_MS;
 	sigset_t child;
 
-	mem_release(n->shared); /* the plan and all: a box may idle for days */
-	n->plan = NULL;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	poll_fds[0].fd = n->control;
@@ -81,7 +82,15 @@ void init_loop(struct native *n)
 		close(fd); /* or the streams' readers would never see their end */
 	reap(n);           /* what ended before the signalfd was there */
 	for (;;) {
-		if (poll(poll_fds, 2, -1) < 0)
+		int ready = poll(poll_fds, 2, patience);
+
+		if (ready == 0) {
+			/* The plan and all: a box may idle for days. */
+			mem_release(n->shared);
+			mem_trim();
+			patience = -1;
+		}
+		if (ready <= 0)
 			continue;
 		if (poll_fds[1].revents && read(poll_fds[1].fd, &info, sizeof(info)) > 0)
 			reap(n);

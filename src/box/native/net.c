@@ -12,6 +12,7 @@
 #include "box/native/native.h"
 #include "plan/plan.h"
 #include "base/fault.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -34,8 +35,9 @@ static struct {
 	const char *what;
 	pid_t pid;
 	int pidfd;
-	char stack[64 * 1024] __attribute__((aligned(16)));
 } helper;
+
+static char stack[64 * 1024] __attribute__((aligned(4096)));
 
 static void state_set(uint32_t state)
 {
@@ -85,7 +87,7 @@ int step_net(struct native *n, struct fault *f)
 {
 	if (n->frame->network == NETWORK_HOST)
 		return 0;
-	helper.pid = clone(helper_main, helper.stack + sizeof(helper.stack),
+	helper.pid = clone(helper_main, stack + sizeof(stack),
 		CLONE_VM | CLONE_PIDFD | SIGCHLD, NULL, &helper.pidfd);
 	if (helper.pid < 0)
 		return fault_set(f, errno, "start the helper that makes the network namespace");
@@ -111,5 +113,6 @@ int step_net_end(struct native *n, struct fault *f)
 {
 	if (n->frame->network != NETWORK_HOST && waitpid(helper.pid, NULL, 0) != helper.pid)
 		return fault_set(f, errno, "wait for the network namespace's helper");
+	mem_drop(stack, sizeof(stack));
 	return 0;
 }

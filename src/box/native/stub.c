@@ -276,7 +276,7 @@ static int janitor_main(void *arg)
  */
 static int start_janitor(struct stubs *s, int pidfd, struct fault *f)
 {
-	static char stack[16 * 1024] __attribute__((aligned(16)));
+	static char stack[16 * 1024] __attribute__((aligned(4096)));
 	static struct janitor j;
 	int ends[2];
 	pid_t pid;
