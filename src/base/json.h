@@ -23,7 +23,7 @@ struct str;
 
 struct json {
 	struct str *out;
-	bool indent; /* lines and tabs for people; else one line */
+	bool indent; /* on lines, indented, for people; else in one line */
 	int depth;
 	bool more; /* a value was written at this level: a comma comes first */
 };

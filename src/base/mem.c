@@ -17,7 +17,7 @@
  */
 static const size_t sizes[] = { 1UL << 30, 256UL << 20, 32UL << 20 };
 static char *arena, *next;
-static size_t arena_size, left;
+static size_t arena_size, shared_size, left;
 
 static void out_of_memory(void)
 {
@@ -43,13 +43,14 @@ static void reserve(int flags)
 
 void mem_own(void)
 {
+	shared_size = arena_size;
 	reserve(MAP_PRIVATE);
 }
 
 void mem_release(const void *shared)
 {
 	munmap(arena, arena_size);
-	munmap((void *)shared, arena_size);
+	munmap((void *)shared, shared_size);
 	arena = NULL;
 	left = 0;
 }
@@ -66,7 +67,8 @@ void *mem_alloc(size_t size)
 	void *p;
 
 	mem_arena();
-	if (size > left - 15)
+	/* What is left is a multiple of 16, so the rounded size fits where the size does. */
+	if (size > left)
 		out_of_memory();
 	size = (size + 15) & ~(size_t)15;
 	p = next;

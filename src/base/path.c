@@ -15,6 +15,13 @@ char *path_join(const char *dir, const char *rel)
 	return mem_printf("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", rel);
 }
 
+/* Is the last part of a relative path ".."? Then another one climbs further. */
+static bool ends_up(const char *path, size_t len)
+{
+	return len >= 2 && path[len - 1] == '.' && path[len - 2] == '.' &&
+		(len == 2 || path[len - 3] == '/');
+}
+
 char *path_clean(const char *path)
 {
 	bool absolute = path[0] == '/';
@@ -31,7 +38,8 @@ char *path_clean(const char *path)
 			path += n;
 			continue;
 		}
-		if (n == 2 && path[0] == '.' && path[1] == '.' && (absolute || len)) {
+		if (n == 2 && path[0] == '.' && path[1] == '.' &&
+			(absolute || (len && !ends_up(out, len)))) {
 			while (len && out[--len] != '/')
 				;
 			path += n;
@@ -116,26 +124,45 @@ static bool match_part(const char *pattern, size_t n, const char *name, size_t m
 	return fnmatch(p, s, 0) == 0;
 }
 
+static const char *next_part(const char *path)
+{
+	path += strcspn(path, "/");
+	return path + (*path == '/');
+}
+
+static bool is_two_stars(const char *pattern)
+{
+	return pattern[0] == '*' && pattern[1] == '*' && (!pattern[2] || pattern[2] == '/');
+}
+
+/*
+ * Part by part. Only the last ** is ever tried with more parts: what an earlier one could
+ * take besides, the last one can take as well. So this is at most parts times parts, which
+ * matters because a box can make a tree as deep as a path is long.
+ */
 static bool match_parts(const char *pattern, const char *rel)
 {
-	while (*pattern) {
-		size_t n = strcspn(pattern, "/"), m = strcspn(rel, "/");
-		const char *rest = pattern + n + (pattern[n] == '/');
+	const char *star = NULL, *from = NULL;
 
-		if (n == 2 && pattern[0] == '*' && pattern[1] == '*') {
-			if (!*rest)
+	for (;;) {
+		if (is_two_stars(pattern)) {
+			star = pattern = next_part(pattern);
+			from = rel;
+			if (!*pattern)
 				return *rel != '\0';
-			for (; *rel; rel += strcspn(rel, "/"), rel += *rel == '/')
-				if (match_parts(rest, rel))
-					return true;
+		} else if (!*rel) {
+			return !*pattern;
+		} else if (*pattern &&
+			match_part(pattern, strcspn(pattern, "/"), rel, strcspn(rel, "/"))) {
+			pattern = next_part(pattern);
+			rel = next_part(rel);
+		} else if (star) {
+			pattern = star;
+			rel = from = next_part(from);
+		} else {
 			return false;
 		}
-		if (!*rel || !match_part(pattern, n, rel, m))
-			return false;
-		pattern = rest;
-		rel += m + (rel[m] == '/');
 	}
-	return !*rel;
 }
 
 bool path_match(const char *pattern, const char *rel)

@@ -42,7 +42,7 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
 
-/* "90", "90s", "5m", "1h30m", "2d" → seconds; "512", "64K", "2G" → bytes. False when malformed. */
+/* "90", "5m", "1h30m", "2d" → seconds; "512", "64K", "2G" → bytes. False: malformed. */
 bool str_parse_duration(const char *s, unsigned long long *ret_seconds);
 bool str_parse_size(const char *s, unsigned long long *ret_bytes);
 

@@ -10,7 +10,6 @@
 
 #include <string.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 struct check_args {
 	bool json;

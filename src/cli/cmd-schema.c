@@ -66,8 +66,7 @@ static const struct field limit_fields[] = {
 
 static const struct field place_fields[] = {
 	FIELD("kind", TEXT, "how it comes to be",
-		.choices =
-			"dir|link|file|copy|bind|scratch|proc|pts|pin|protect|stub|hide|seal"),
+		.choices = "link|file|copy|bind|scratch|proc|pts|pin|protect|stub|hide|seal"),
 	FIELD("target", TEXT, "path in the box", .pattern = "^/"),
 	FIELD("source", TEXT, "path on the host", .optional = true, .pattern = "^/"),
 	FIELD("text", TEXT, "what a file says, where a link leads", .optional = true),

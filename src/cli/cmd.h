@@ -81,7 +81,7 @@ int cmd_dispatch(int argc, char **argv);
 /* Print a fault as "carrel: <what>: <errno text>" and its fix on a second line; returns 125. */
 int cmd_fail(const struct fault *f);
 
-/* Print "carrel: <line>" to standard error; a line that begins with a space belongs to the last. */
+/* Print "carrel: <line>" to standard error; a line that begins with a space goes on. */
 void cmd_note(const char *line);
 
 /* Write text to standard output; the exit code: 0, or 125 when it could not all be written. */

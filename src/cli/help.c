@@ -30,7 +30,7 @@ static void add_spaces(struct str *out, size_t n)
 		str_addc(out, ' ');
 }
 
-/* Words of the first n bytes of text as lines between indent and WIDTH; the cursor is at indent. */
+/* The first n bytes of text as lines between indent and WIDTH; the cursor is at indent. */
 static void add_wrapped(struct str *out, const char *text, size_t n, size_t indent)
 {
 	const char *end = text + n;

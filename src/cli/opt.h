@@ -12,7 +12,7 @@
  *
  *	static const struct opt opts[] = {
  *		OPT_FLAG('n', "dry-run", struct args, dry, "print the plan and stop"),
- *		OPT_STR(0, "record", struct args, record, "FILE", "record it", .hint = OPT_HINT_FILE),
+ *		OPT_STR(0, "record", struct args, record, "FILE", "record it"),
  *		OPT_END,
  *	};
  */
@@ -80,7 +80,7 @@ struct opt {
 
 enum opt_order {
 	OPT_ANYWHERE,     /* options may follow words */
-	OPT_BEFORE_WORDS, /* the first word ends the options, as what follows may be a command */
+	OPT_BEFORE_WORDS, /* the first word ends the options: a command may follow */
 };
 
 /* What was no option. */

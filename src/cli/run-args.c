@@ -15,7 +15,6 @@
 #include "base/str.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -206,7 +205,8 @@ const struct opt run_opts[] = {
 	OPT_FLAG('y', "yes", struct run_args, yes, "start without asking"),
 	OPT_FLAG(0, "json", struct run_args, json, "print the plan as JSON, with -n or `plan`"),
 	OPT_STR(0, "workspace", struct run_args, request.workspace, "DIR",
-		"the directory to work in, writable in the box; the working directory if not given",
+		"the directory to work in, writable in the box; the working directory if not "
+		"given",
 		.hint = OPT_HINT_DIR),
 	OPT_CALL(0, "mount", parse_mount, MOUNT_FORM,
 		"show SRC of the host at DST in the box, read-only unless rw; may be repeated",
@@ -217,10 +217,12 @@ const struct opt run_opts[] = {
 	OPT_CHOICE(0, "network", struct run_args, request.network, "none|host",
 		"what network the box has: none (the default), or the host's own"),
 	OPT_CALL(0, "protect", parse_protect, "PATH|PATTERN",
-		"keep a path below the workspace read-only; !PATTERN takes back; may be repeated",
+		"keep a path below the workspace read-only; !PATTERN takes back; may be "
+		"repeated",
 		.hint = OPT_HINT_FILE),
 	OPT_CALL(0, "hide", parse_hide, "PATH|PATTERN",
-		"keep a path below the workspace unreadable; !PATTERN takes back; may be repeated",
+		"keep a path below the workspace unreadable; !PATTERN takes back; may be "
+		"repeated",
 		.hint = OPT_HINT_FILE),
 	OPT_CALL(0, "limit", parse_limit, "KEY=VALUE",
 		"limit the box: time=30m, pids=512, files=1024 (open in each process), "

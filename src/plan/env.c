@@ -1,8 +1,8 @@
 /*
  * plan/env.c - the environment of the box
  *
- * Starts empty. A short list passes from the host, carrel sets what describes the box, and what the
- * user asked for comes last and wins.
+ * Starts empty. A short list passes from the host, carrel sets what describes the box, and
+ * what the user asked for comes last and wins.
  */
 #include "plan/internal.h"
 #include "plan/layout.h"
@@ -12,7 +12,6 @@
 #include "base/path.h"
 #include "base/str.h"
 
-#include <errno.h>
 #include <string.h>
 
 static void set(struct plan *p, const char *name, const char *value, enum env_from from)
@@ -65,7 +64,7 @@ static void copy_passing(const struct host *h, struct plan *p)
 	}
 }
 
-/* The host's PATH, less what is not in the box, and with the system's own if that is missing. */
+/* The host's PATH, less what is not in the box, and with the system's if that is missing. */
 static const char *box_path(const struct host *h, const struct plan *p)
 {
 	static const char usual[] = "/usr/local/bin:/usr/bin:/bin";

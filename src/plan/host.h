@@ -49,13 +49,11 @@ struct host {
 	const char *const *env; /* NAME=VALUE, NULL-terminated */
 	int landlock_abi;       /* 0: not available */
 	unsigned long long ram; /* bytes */
-	bool nested;            /* already in a user namespace of ours or another's */
 
-	struct fact *system; /* parallel to layout_system[] */
-	struct fact *etc;    /* parallel to layout_etc[] */
-	struct fact *
-		toolchains; /* parallel to layout_toolchains[]; absent: not there or not on PATH */
-	struct fact *mounts; /* parallel to request->mounts */
+	struct fact *system;     /* parallel to layout_system[] */
+	struct fact *etc;        /* parallel to layout_etc[] */
+	struct fact *toolchains; /* parallel to layout_toolchains[]; absent: or not on PATH */
+	struct fact *mounts;     /* parallel to request->mounts */
 	struct fact workspace;
 	VEC(struct rule) rules;
 	inode_vec known; /* of names that run/planted.c looks for, there before the run */

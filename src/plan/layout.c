@@ -17,8 +17,8 @@ const size_t layout_system_n = ARRAY_SIZE(layout_system);
 
 /*
  * /etc is picked, not shared: it is where machines keep secrets (ssl/private, maven's
- * passwords) and the names of internal hosts. passwd, group, hosts, hostname, nsswitch.conf and resolv.conf are made
- * by the plan.
+ * passwords) and the names of internal hosts. passwd, group, hostname and nsswitch.conf are
+ * made by the plan; so are hosts and resolv.conf, unless the box shares the host's network.
  */
 const struct layout_etc layout_etc[] = {
 	{ "alternatives", false, false },

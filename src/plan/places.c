@@ -1,9 +1,10 @@
 /*
  * plan/places.c - the file system of the box, without the rules
  *
- * The box's root is a small read-only tmpfs. What the host shares is bound into it
- * read-only; what the box may write without leaving a trace (home, /tmp, ...) is scratch
- * on that same tmpfs; the workspace is bound at its own path. Sorting by target puts every
+ * The box's root is a tmpfs. What the host shares is bound into it read-only, small files
+ * of /etc are copied; what the box may write without leaving a trace (home, /tmp, ...) is
+ * scratch on that same tmpfs, and it is Landlock that keeps the rest of it from being
+ * written; the workspace is bound at its own path. Sorting by target puts every
  * place after the one it lies in, so the engine can simply go down the list.
  */
 #include "plan/internal.h"
@@ -80,8 +81,8 @@ static void add_system(const struct host *h, struct plan *p)
 }
 
 /*
- * The nodes are bound read-only: that does not keep anybody from writing to the device, but from
- * changing the mode of the host's node, which root's box would own.
+ * The nodes are bound read-only: that does not keep anybody from writing to the device, but
+ * from changing the mode of the host's node, which root's box would own.
  */
 static void add_dev(struct plan *p)
 {
@@ -243,6 +244,14 @@ static int add_mounts(const struct request *r, const struct host *h, struct plan
 	return 0;
 }
 
+static bool has_target(const struct plan *p, const char *target)
+{
+	vec_each(place, &p->places)
+		if (!strcmp(place->target, target))
+			return true;
+	return false;
+}
+
 int plan_add_places(const struct request *r, const struct host *h, struct plan *p,
 	struct fault *f)
 {
@@ -255,7 +264,8 @@ int plan_add_places(const struct request *r, const struct host *h, struct plan *
 	add_scratch(p, "/var/tmp", 01777);
 	add_scratch(p, "/run", 0755);
 	add_link(p, "/var/run", "/run");
-	add_scratch(p, p->home, 0700);
+	if (!has_target(p, p->home)) /* HOME=/tmp, as service users have it */
+		add_scratch(p, p->home, 0700);
 	add_toolchains(h, p);
 	add(p,
 		(struct place){ .kind = PLACE_BIND,
@@ -307,7 +317,7 @@ int plan_order_places(struct plan *p, struct fault *f)
 		if (in && !in->dir)
 			return fault_set(f, ENOTDIR, "%s: %s in the box is no directory",
 				str_visible(place->target), str_visible(in->target));
-		place->create = !in || in->kind == PLACE_SCRATCH || in->kind == PLACE_DIR;
+		place->create = !in || in->kind == PLACE_SCRATCH;
 		open[n++] = i;
 	}
 	return 0;

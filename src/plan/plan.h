@@ -3,6 +3,7 @@
  *
  * argv ─ cli ─▶ request ─▶ survey ─▶ plan ─▶ shown, confirmed ─▶ engine ─▶ supervise
  *
+ * With --yes nobody waits for it, and the engine begins with the frame alone meanwhile.
  * plan_resolve() decides everything; the engine only executes, in this order, what
  * stands here; plan_print() and plan_json() show the very same struct. Values of
  * environment variables are carried for the engine and never shown nor hashed.
@@ -22,7 +23,6 @@ struct str;
 
 /* How one place in the box comes to be. Executed in list order: parents before children. */
 enum place_kind {
-	PLACE_DIR,  /* an empty directory of the box's own root */
 	PLACE_LINK, /* a symlink of the box's own root, `text` is where it leads */
 	PLACE_FILE, /* a file of the box's own root, `text` is what it says */
 	PLACE_COPY, /* a file of the box's own root that says what the host's `source` says */
@@ -49,7 +49,7 @@ struct place {
 	bool create;   /* the target lies in the box's own root: make it; else it must exist */
 	bool moved;    /* a bind that is elsewhere in the box than on the host */
 	bool named;    /* text holds the box's name, and is not part of the hash */
-	bool optional; /* SEAL, HIDE: not every kernel has this file; nothing to do when absent */
+	bool optional; /* SEAL, HIDE: not every kernel has it; nothing to do then */
 	mode_t mode;   /* of what is made */
 };
 
@@ -58,11 +58,6 @@ enum env_from { ENV_HOST, ENV_SET, ENV_ASKED };
 struct plan_env {
 	const char *name, *value;
 	enum env_from from; /* copied from the host, made by carrel, given by the user */
-};
-
-struct plan_limit {
-	const char *name;
-	unsigned long long value;
 };
 
 enum seccomp_program { SECCOMP_STRICT, SECCOMP_NEST };
@@ -122,8 +117,5 @@ const char *place_kind_name(enum place_kind kind);
 const char *env_from_name(enum env_from from);
 const char *network_name(enum network network);
 const char *seccomp_name(enum seccomp_program program);
-
-/* Is this place a mount of its own (as /proc/self/mountinfo shows it)? */
-bool place_is_mount(const struct place *place);
 
 #endif

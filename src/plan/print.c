@@ -11,7 +11,6 @@
 
 #include <sched.h>
 #include <sha256.h>
-#include <string.h>
 
 static const struct {
 	unsigned long bit;
@@ -27,7 +26,6 @@ static const struct {
 };
 
 static const char *const place_kinds[] = {
-	[PLACE_DIR] = "dir",
 	[PLACE_LINK] = "link",
 	[PLACE_FILE] = "file",
 	[PLACE_COPY] = "copy",
@@ -64,20 +62,6 @@ const char *network_name(enum network network)
 const char *seccomp_name(enum seccomp_program program)
 {
 	return program == SECCOMP_NEST ? "nest" : "strict";
-}
-
-bool place_is_mount(const struct place *place)
-{
-	switch (place->kind) {
-	case PLACE_DIR:
-	case PLACE_LINK:
-	case PLACE_FILE:
-	case PLACE_COPY:
-	case PLACE_SCRATCH:
-		return false;
-	default:
-		return true;
-	}
 }
 
 static void json_place(struct json *j, const struct place *place, bool for_hash)
@@ -238,7 +222,8 @@ static void print_env(const struct plan *p, bool colour, struct str *out)
 				str_addf(out, "%s:", titles[from]);
 			}
 			first = false;
-			str_addf(out, " %s", e->name);
+			str_addc(out, ' ');
+			str_add_visible(out, e->name);
 		}
 		if (!first)
 			str_addc(out, '\n');

@@ -1,8 +1,8 @@
 /*
  * plan/request.h - what the user asked for, before anything is looked up
  *
- * Filled in by the command line (and, merged under it, a manifest). Nothing here is checked
- * against the host: that is the survey's and the resolver's work.
+ * Filled in by the command line. Nothing here is checked against the host: that is the
+ * survey's and the resolver's work.
  */
 #ifndef PLAN_REQUEST_H
 #define PLAN_REQUEST_H

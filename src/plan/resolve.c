@@ -130,7 +130,8 @@ static int resolve_layers(const struct request *r, const struct host *h, struct 
 	}
 	if (r->network == NETWORK_HOST && p->landlock_abi < 6)
 		vec_push(&p->notices,
-			"abstract sockets of this machine (X11, D-Bus) can be reached: Landlock "
+			"abstract sockets of this machine (X11, D-Bus) can be reached: "
+			"Landlock "
 			"ABI 6 (Linux 6.12) is needed to close them");
 	if (!r->nest && h->landlock_abi < 2)
 		vec_push(&p->notices,

@@ -5,7 +5,7 @@
  * is free again. A mount point cannot be renamed or removed, so every directory
  * (and every symlink) between the writable root and the protected path becomes one:
  * it is mounted over itself, a pin. A protected name that is absent gets a stub to
- * hang the mount on (box/stub.h).
+ * hang the mount on (box/native/stub.h).
  *
  * A rule is about a path of the host, and that path may be reached through more than
  * one bind (`--mount` of the parent, say). So each rule is laid on every bind that
@@ -29,8 +29,10 @@ static int compare(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 	int by_path = path_compare(x->target, y->target);
+	int by_strength = strength(y->kind) - strength(x->kind);
 
-	return by_path ? by_path : strength(y->kind) - strength(x->kind);
+	/* The reason last, so that the plan does not depend on how qsort(3) is made. */
+	return by_path ? by_path : by_strength ? by_strength : strcmp(x->why, y->why);
 }
 
 /* The bind that is on top at target: the last and deepest whose target holds it. */
@@ -69,6 +71,8 @@ static void add_masks(const struct plan *p, size_t n, const struct place *bind,
 			continue;
 		if (kind == PLACE_STUB && rule->kind == RULE_HIDE)
 			continue; /* nothing there to hide */
+		if (kind == PLACE_PIN && !bind->rw)
+			continue; /* nothing can be renamed there */
 		target = path_join(bind->target, path_below(fact->path, bind->source));
 		if (bind_at(p, n, target) != bind)
 			continue;
@@ -128,4 +132,6 @@ void plan_add_rules(const struct host *h, struct plan *p)
 		return;
 	qsort(masks.v, masks.n, sizeof(*masks.v), compare);
 	keep_needed(p, &masks);
+	/* A pin after a mount that lies in it would cover that up. */
+	qsort(p->places.v, p->places.n, sizeof(*p->places.v), compare);
 }

@@ -13,7 +13,7 @@ struct fault;
 struct plan;
 
 struct planted {
-	const char *rel; /* below the workspace */
+	const char *rel; /* below the workspace; absolute when it is elsewhere */
 	const char *why;
 };
 
@@ -22,8 +22,8 @@ typedef VEC(struct planted) planted_vec;
 /*
  * Files and directories below the workspace that appeared or changed since `since` and that
  * a program of the host runs or obeys without being asked: a nested repository's hooks
- * and config, .envrc in a subdirectory, ... The protected ones of the workspace itself cannot
- * have changed.
+ * and config, .envrc in a subdirectory, ... Protected ones can only have changed from outside,
+ * and are named too.
  */
 int planted_find(const struct plan *p, const struct timespec *since, planted_vec *ret,
 	struct fault *f);

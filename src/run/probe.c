@@ -7,7 +7,6 @@
 #include "run/probe.h"
 #include "run/run.h"
 #include "box/engine.h"
-#include "box/steps.h"
 #include "plan/plan.h"
 #include "plan/request.h"
 #include "base/fd.h"
@@ -20,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* Each layer and the steps of the engine that make it, in order. */
@@ -73,10 +71,12 @@ static const struct {
 		"AppArmor restricts user namespaces here: install the profile that comes with "
 		"carrel (packaging/apparmor/carrel) and load it with apparmor_parser -r." },
 	{ "/proc/sys/kernel/unprivileged_userns_clone", "0",
-		"Allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 (and a file "
+		"Allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 (and a "
+		"file "
 		"in /etc/sysctl.d to keep it)." },
 	{ "/proc/sys/user/max_user_namespaces", "0",
-		"Allow user namespaces: sysctl -w user.max_user_namespaces=10000 (and a file in "
+		"Allow user namespaces: sysctl -w user.max_user_namespaces=10000 (and a file "
+		"in "
 		"/etc/sysctl.d to keep it). Inside a carrel box: start that one with --nest." },
 };
 

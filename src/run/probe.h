@@ -10,7 +10,7 @@
 enum probe_state { PROBE_OK, PROBE_FAILED, PROBE_NOT_REACHED };
 
 struct probe {
-	const char *layer; /* "user namespace" */
+	const char *layer; /* "namespaces" */
 	const char *detail;
 	enum probe_state state;
 	struct fault fault; /* PROBE_FAILED: why, and what to do */

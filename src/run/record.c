@@ -21,8 +21,8 @@
  * An existing file is refused, not overwritten: `--record` with a slip of the
  * finger must not cost a source file, and a box that ran here before may have put
  * a link or a FIFO under the expected name. A file that is empty, regular, ours and
- * has no other name loses nothing: it is taken. Mode
- * 0600, because a session shows secrets.
+ * has no other name loses nothing: it is taken. A new one has mode 0600, because a
+ * session shows secrets.
  *
  * Times are from CLOCK_MONOTONIC: a corrected wall clock does not disturb the replay.
  * Nothing here allocates after record_open().
@@ -192,10 +192,9 @@ static void flush(struct record *r)
 	last = memrchr(r->buf, '\n', done);
 	if (last)
 		r->good += (size_t)(last + 1 - r->buf);
-	/* Should even this fail, there is nobody to tell beyond what the error tells. */
-	if (r->error && ftruncate(r->fd, (off_t)r->good) < 0)
-		r->good = 0;
 	r->len = 0;
+	if (r->error && ftruncate(r->fd, (off_t)r->good) < 0)
+		return; /* there is nobody to tell beyond what the error tells */
 }
 
 /* Begin an event; returns where, so that one without text can be taken back. */

@@ -7,7 +7,6 @@
 #include "base/fault.h"
 #include "base/str.h"
 
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

@@ -4,8 +4,8 @@
  * Theory of operation. The box never holds a descriptor of the host's: on a terminal it
  * has a pty of its own, else three pipes, and the loop here relays between those and our
  * standard streams. The same poll(2) waits for signals (signalfd), for init's word that the
- * command stopped or ended, and for the time limit. Nothing here blocks, so a reader that stalls
- * cannot keep the limit from being enforced. Nothing allocates once the box runs.
+ * command stopped or ended, and for the time limit. Nothing here blocks, so a reader that
+ * stalls cannot keep the limit from being enforced. Nothing allocates once the box runs.
  *
  * Signals. On a terminal Ctrl-C and Ctrl-Z are bytes for the box's pty. Signals sent
  * to the supervisor itself go to the command: those that a terminal would send to a job go
@@ -80,7 +80,7 @@ static bool is_null(int fd)
 	return fstat(fd, &st) < 0 || (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
 }
 
-/* Our end of a new pipe goes to *ours, the box's is returned; -1 when it needs none. */
+/* A pipe: our end is s->ends[i], the box's *ret_box_end. What is nothing needs none. */
 static int open_stream(struct session *s, int i, int *ret_box_end, struct fault *f)
 {
 	int ends[2], ours = i == IN ? 1 : 0;
@@ -328,6 +328,8 @@ static int timeout_ms(struct session *s)
 		tty_raw(&s->tty);
 	if (!s->trimmed && (ms < 0 || ms > QUIET_MS))
 		ms = QUIET_MS;
+	if (s->over)
+		return ms; /* there is nothing left to end: past deadlines must not wake us */
 	if (s->time_up)
 		ms = soonest(ms, s->time_up);
 	if (s->kill_at)

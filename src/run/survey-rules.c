@@ -25,7 +25,13 @@
 
 enum { MAX_LINKS = 40 };
 
-typedef VEC(const char *) pattern_vec;
+struct pattern {
+	const char *text; /* as it was given */
+	const char *body; /* without the "!" and, if it names one path, cleaned */
+	bool back, wild;  /* takes back; has wildcards */
+};
+
+typedef VEC(struct pattern) pattern_vec;
 
 static enum kind kind_at(const char *path)
 {
@@ -143,15 +149,13 @@ static const char *decide(const pattern_vec *patterns, const char *rel)
 	const char *name = path_base(rel), *verdict = NULL;
 
 	vec_each(p, patterns) {
-		const char *pattern = *p + (**p == '!');
-		const char *tail = str_starts(pattern, "**/") ? pattern + 3 : pattern;
+		const char *tail = str_starts(p->body, "**/") ? p->body + 3 : p->body;
 
 		/* Most names differ in their first letter from what is looked for. */
-		if (!strpbrk(tail, "/") && !strchr("*?[", *tail) && *tail != *name)
+		if (!strpbrk(tail, "/") && !strchr("*?[\\", *tail) && *tail != *name)
 			continue;
-		if (path_is_pattern(pattern) ? path_match(pattern, rel)
-					     : !strcmp(path_clean(pattern), rel))
-			verdict = **p == '!' ? NULL : *p;
+		if (p->wild ? path_match(p->body, rel) : !strcmp(p->body, rel))
+			verdict = p->back ? NULL : p->text;
 	}
 	return verdict;
 }
@@ -187,10 +191,10 @@ static enum walk_next visit(void *ctx, const struct walk_entry *entry)
 
 static int check_pattern(const char *option, const char *text, struct fault *f)
 {
-	const char *body = text + (*text == '!');
+	const char *body = text + (*text == '!'), *clean = path_clean(body);
 	int stars = 0;
 
-	if (!*body || body[0] == '/')
+	if (!*body || body[0] == '/' || !strcmp(clean, "."))
 		return fault_set(f, 0, "%s '%s': name a path or pattern below the workspace",
 			option, str_visible(text));
 	for (const char *s = body; (s = strstr(s, "**")); s += 2)
@@ -198,7 +202,7 @@ static int check_pattern(const char *option, const char *text, struct fault *f)
 	if (stars > 4)
 		return fault_set(f, 0, "%s '%s': at most four ** in a pattern", option,
 			str_visible(text));
-	if (!path_is_pattern(body) && str_starts(path_clean(body), ".."))
+	if (!path_is_pattern(body) && (!strcmp(clean, "..") || str_starts(clean, "../")))
 		return fault_set(f, 0, "%s '%s': leads out of the workspace", option,
 			str_visible(text));
 	return 0;
@@ -208,36 +212,35 @@ static int check_pattern(const char *option, const char *text, struct fault *f)
 static void add_named(struct host *h, enum rule_kind kind, const pattern_vec *patterns)
 {
 	vec_each(p, patterns) {
-		const char *rel;
-
-		if (**p == '!' || path_is_pattern(*p))
-			continue;
-		rel = path_clean(*p);
-		if (decide(patterns, rel))
-			add_rule(h, (struct rule){ .kind = kind, .why = *p }, h->workspace.real,
-				rel);
+		if (!p->back && !p->wild && decide(patterns, p->body))
+			add_rule(h, (struct rule){ .kind = kind, .why = p->text },
+				h->workspace.real, p->body);
 	}
 }
 
-static bool any_wildcards(const pattern_vec *patterns)
+static void add_pattern(pattern_vec *patterns, const char *text)
 {
-	vec_each(p, patterns)
-		if (path_is_pattern(*p) && **p != '!')
-			return true;
-	return false;
+	struct pattern p = {
+		.text = text, .body = text + (*text == '!'), .back = *text == '!'
+	};
+
+	p.wild = path_is_pattern(p.body);
+	if (!p.wild)
+		p.body = path_clean(p.body);
+	vec_push(patterns, p);
 }
 
 static int gather(const char *option, const char *const *defaults, size_t n,
 	const char *const *asked, size_t n_asked, pattern_vec *ret, struct fault *f)
 {
 	for (size_t i = 0; i < n; i++)
-		vec_push(ret, defaults[i]);
+		add_pattern(ret, defaults[i]);
 	for (size_t i = 0; i < n_asked; i++) {
 		int rc = check_pattern(option, asked[i], f);
 
 		if (rc < 0)
 			return rc;
-		vec_push(ret, asked[i]);
+		add_pattern(ret, asked[i]);
 	}
 	return 0;
 }
@@ -256,7 +259,5 @@ int survey_rules(const struct request *r, struct host *h, struct fault *f)
 		return rc;
 	add_named(h, RULE_PROTECT, &s.protect);
 	add_named(h, RULE_HIDE, &s.hide);
-	if (any_wildcards(&s.protect) || any_wildcards(&s.hide))
-		return walk_tree(h->workspace.real, visit, &s, f);
-	return 0;
+	return walk_tree(h->workspace.real, visit, &s, f);
 }

@@ -149,6 +149,6 @@ static bool is_cooked(const struct termios *modes)
 
 const struct termios *tty_cooked(const struct tty *t)
 {
-	/* In the background these may be the modes of what runs in front: no model for others. */
+	/* In the background these may be the modes of what runs in front: no model. */
 	return t->is_tty && is_cooked(&t->saved) ? &t->saved : NULL;
 }

@@ -9,7 +9,7 @@
  * While the terminal is ours and raw, each key is a byte for the box: Ctrl-C,
  * Ctrl-Z and Ctrl-\ act in the box, through its own pty. In the background there
  * is no raw mode and stdin must not be read; a shell that does `fg` on a running
- * job sends no signal, so look at tty_foreground() twice a second until it is.
+ * job sends no signal, so look at tty_foreground() now and then until it is.
  */
 #ifndef RUN_TTY_H
 #define RUN_TTY_H

@@ -2,10 +2,11 @@
  * box/native/engine.c - the native engine: the step table, and the supervisor's side
  *
  * Theory of operation. clone3(2) makes init in all new namespaces but the network one
- * (see net.c). init goes down the table; the order is the design. The supervisor waits for one of
- * two words on the control socket: a fault, or that the command runs. Both ends close their
- * copy of the other's end, so either sees at once when the other is gone; init also asks
- * the kernel to be killed with the supervisor.
+ * (see net.c). init goes down the table; the order is the design. Meanwhile the supervisor
+ * makes the plan, if it has none yet, and the stubs, and tells when each is there; then it
+ * waits for one of two words on the control socket: a fault, or that the command runs. Both
+ * ends close their copy of the other's end, so either sees at once when the other is gone;
+ * init also asks the kernel to be killed with the supervisor.
  */
 #include "box/engine.h"
 #include "box/steps.h"
@@ -181,12 +182,22 @@ static ssize_t receive(int socket, struct wire *w, struct fault *f, int *ret_fd,
 	return n;
 }
 
+/* The kernel lets init go only after everything else in its pid namespace. */
+static int await_end(const struct box *box)
+{
+	int status = 0;
+
+	while (waitpid(box->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
 /* Wait until the command runs; a fault, or silence, means there is no box. */
 static int await_start(struct box *box, struct fault *f)
 {
 	struct wire w = { .type = WIRE_STUBS };
 	struct fault told;
-	int status = 0;
+	int status;
 	ssize_t n;
 
 	wire_send(box->control, &w);
@@ -195,7 +206,7 @@ static int await_start(struct box *box, struct fault *f)
 	while (n > 0 && w.type == WIRE_TERMINAL);
 	if (n > 0 && w.type == WIRE_STARTED)
 		return 0;
-	waitpid(box->pid, &status, 0);
+	status = await_end(box);
 	if (n == (ssize_t)(sizeof(w) + sizeof(told)) && w.type == WIRE_FAULT) {
 		*f = told;
 		return f->err ? -f->err : -EINVAL;
@@ -218,9 +229,7 @@ static void native_release(struct box *box)
 static void native_kill(struct box *box)
 {
 	syscall(SYS_pidfd_send_signal, box->pidfd, SIGKILL, NULL, 0);
-	/* The kernel lets init go only after everything else in its pid namespace. */
-	while (waitpid(box->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	await_end(box);
 }
 
 static int native_begin(const struct frame *frame, const struct box_io *io, struct box *ret,
@@ -235,14 +244,14 @@ static int native_begin(const struct frame *frame, const struct box_io *io, stru
 	int ends[2];
 
 	mem_arena(); /* there before the clone, so that it is shared */
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return fault_set(f, errno, "make the box's control socket");
 	/*
 	 * Groups of root would reach through. EPERM: root of a user namespace that has given
 	 * that right away; like any user's, the groups are then of no use inside.
 	 */
 	if (frame->host_uid == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
 		return fault_set(f, errno, "drop root's groups");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return fault_set(f, errno, "make the box's control socket");
 	box.pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (box.pid == 0) {
 		struct native n = {

@@ -36,10 +36,16 @@ static int place(int fd, int at, int flags)
 
 int step_fds(struct native *n, struct fault *f)
 {
-	int from[4] = { lift(n->io->terminal ? -1 : n->io->in),
-		lift(n->io->terminal ? -1 : n->io->out),
-		lift(n->io->terminal ? -1 : n->io->err), lift(n->control) };
+	const bool pty = n->io->terminal;
+	const int given[4] = { pty ? -1 : n->io->in, pty ? -1 : n->io->out,
+		pty ? -1 : n->io->err, n->control };
+	int from[4];
 
+	for (int i = 0; i < 4; i++) {
+		from[i] = lift(given[i]);
+		if (given[i] >= 0 && from[i] < 0)
+			return fault_set(f, errno, "arrange the box's standard streams");
+	}
 	for (int i = 0; i < 4; i++)
 		if (place(from[i], i, i == FD_CONTROL ? O_CLOEXEC : 0) < 0)
 			return fault_set(f, errno, "arrange the box's standard streams");

@@ -1,9 +1,10 @@
 /*
  * box/native/landlock.c - a second wall behind the mounts
  *
- * The mounts already decide what can be written. Landlock says it again in another part of
- * the kernel: read and execute below /, everything below the writable places, nothing at all
- * on files that are not in this tree (a descriptor that slipped in). It also keeps
+ * The mounts already decide what of the host can be written. Landlock says it again in
+ * another part of the kernel: read and execute below /, everything below the writable places,
+ * nothing at all on files that are not in this tree (a descriptor that slipped in). For the
+ * box's own root, a tmpfs that is not mounted read-only, it alone says so. It also keeps
  * signals and abstract sockets inside, which matters with the host's network, and forbids
  * mounting from here on.
  */

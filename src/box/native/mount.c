@@ -78,7 +78,6 @@ int step_root(struct native *n, struct fault *f)
 
 	snprintf(size, sizeof(size), "%llu", n->plan->limits.scratch);
 	snprintf(inodes, sizeof(inodes), "%llu", n->plan->scratch_inodes);
-	umask(0);
 	n->root = new_mount("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, f);
 	if (n->root == -EPERM || n->root == -EACCES)
 		return fault_fix(f,
@@ -238,7 +237,9 @@ static int put_made(struct native *n, const struct place *place, struct fault *f
 
 static int put_copy(struct native *n, const struct place *place, struct fault *f)
 {
-	auto_close int from = open(place->source, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	auto_close int from =
+		fd_open2(AT_FDCWD, place->source, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+			RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	auto_close int to =
 		openat(n->root, rel(place->target), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	char buf[16 * 1024];
@@ -352,7 +353,6 @@ static int put_pts(struct native *n, const struct place *place, struct fault *f)
 }
 
 static int (*const put[])(struct native *n, const struct place *place, struct fault *f) = {
-	[PLACE_DIR] = put_made,
 	[PLACE_LINK] = put_made,
 	[PLACE_FILE] = put_made,
 	[PLACE_COPY] = put_copy,

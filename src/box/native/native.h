@@ -33,10 +33,10 @@ struct native {
 };
 
 /* In the order they run; see engine.c for the table. */
-int step_fds(struct native *n, struct fault *f);    /* fds.c */
-int step_userns(struct native *n, struct fault *f); /* userns.c */
-int step_net(struct native *n, struct fault *f);    /* net.c */
-int step_await_plan(struct native *n, struct fault *f);
+int step_fds(struct native *n, struct fault *f);         /* fds.c */
+int step_userns(struct native *n, struct fault *f);      /* userns.c */
+int step_net(struct native *n, struct fault *f);         /* net.c */
+int step_await_plan(struct native *n, struct fault *f);  /* engine.c */
 int step_root(struct native *n, struct fault *f);        /* mount.c */
 int step_await_stubs(struct native *n, struct fault *f); /* engine.c */
 int step_places(struct native *n, struct fault *f);      /* mount.c */
@@ -47,14 +47,14 @@ int step_limits(struct native *n, struct fault *f);      /* limits.c */
 int step_terminal(struct native *n, struct fault *f);    /* terminal.c */
 int step_caps(struct native *n, struct fault *f);        /* caps.c */
 int step_landlock(struct native *n, struct fault *f);    /* landlock.c */
-int step_seccomp(struct native *n, struct fault *f);     /* engine.c: seccomp.h */
+int step_seccomp(struct native *n, struct fault *f);     /* engine.c, seccomp.c */
 int step_net_end(struct native *n, struct fault *f);     /* net.c */
 int step_exec(struct native *n, struct fault *f);        /* exec.c */
 
 /* Reap, forward, report; ends with the box. init.c */
 void init_loop(struct native *n) __attribute__((noreturn));
 
-/* --- between init and supervisor: one datagram each way ------------------------- */
+/* --- between init and supervisor: a datagram for each word ---------------------- */
 
 enum wire_type {
 	WIRE_FAULT = 1, /* a step failed; followed by the struct fault */

@@ -87,8 +87,8 @@ int step_net(struct native *n, struct fault *f)
 {
 	if (n->frame->network == NETWORK_HOST)
 		return 0;
-	helper.pid = clone(helper_main, stack + sizeof(stack),
-		CLONE_VM | CLONE_PIDFD | SIGCHLD, NULL, &helper.pidfd);
+	helper.pid = clone(helper_main, stack + sizeof(stack), CLONE_VM | CLONE_PIDFD | SIGCHLD,
+		NULL, &helper.pidfd);
 	if (helper.pid < 0)
 		return fault_set(f, errno, "start the helper that makes the network namespace");
 	return 0;

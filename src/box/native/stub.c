@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "base/str.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -196,22 +197,50 @@ static int make_all(struct stubs *s, struct fault *f)
 
 /* --- removing -------------------------------------------------------------------- */
 
-static void remove_in(const struct stubs *s, size_t dir)
+/*
+ * Most are sockets, which the directory itself tells apart. Those that are files have the
+ * same names for every box of a repository, so ours are all.
+ */
+static bool could_be_stub(const struct stubs *s, const struct dirent *d)
 {
-	int fd = s->dirs.v[dir].fd;
-
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return; /* another box lives here */
+	if (d->d_type == DT_SOCK || d->d_type == DT_UNKNOWN)
+		return true;
 	vec_each(stub, &s->v)
-		if (stub->dir == dir && stub_at(fd, stub->name))
-			unlinkat(fd, stub->name, 0);
-	flock(fd, LOCK_UN);
+		if (stub->text && !strcmp(stub->name, d->d_name))
+			return true;
+	return false;
+}
+
+/*
+ * All that are there, not only our own: a box that left before us may have had other
+ * names, and could not remove them while we were here.
+ */
+static void remove_in(const struct stubs *s, int dir)
+{
+	char entries[4096] __attribute__((aligned(8)));
+	long n;
+
+	if (flock(dir, LOCK_EX | LOCK_NB) < 0)
+		return; /* another box lives here */
+	lseek(dir, 0, SEEK_SET);
+	while ((n = syscall(SYS_getdents64, dir, entries, sizeof(entries))) > 0) {
+		for (long at = 0; at < n;) {
+			const struct dirent *d = (const void *)(entries + at);
+
+			if (could_be_stub(s, d) && stub_at(dir, d->d_name))
+				unlinkat(dir, d->d_name, 0);
+			at += d->d_reclen;
+		}
+	}
+	flock(dir, LOCK_UN);
 }
 
 static void remove_all(struct stubs *s)
 {
 	for (size_t i = 0; i < s->dirs.n; i++) {
-		remove_in(s, i);
+		if (s->dirs.v[i].fd < 0)
+			continue; /* done, by the supervisor, whose memory the janitor shares */
+		remove_in(s, s->dirs.v[i].fd);
 		fd_close(&s->dirs.v[i].fd);
 	}
 }
@@ -300,20 +329,22 @@ static int start_janitor(struct stubs *s, int pidfd, struct fault *f)
 int stubs_make(const struct plan *p, int pidfd, struct stubs **ret, struct fault *f)
 {
 	struct stubs *s = mem_alloc(sizeof(*s));
-	int rc = find_stubs(p, s, f);
+	int rc;
 
 	*ret = NULL;
-	if (rc < 0 || s->v.n == 0)
-		return rc;
-	rc = start_janitor(s, pidfd, f);
+	s->janitor = -1;
+	rc = find_stubs(p, s, f);
+	if (rc == 0 && s->v.n == 0)
+		return 0;
+	if (rc == 0)
+		rc = start_janitor(s, pidfd, f);
 	if (rc == 0)
 		rc = make_all(s, f);
-	if (rc < 0) {
-		remove_all(s);
-		return rc;
-	}
-	*ret = s;
-	return 0;
+	if (rc == 0)
+		*ret = s;
+	else
+		stubs_remove(s);
+	return rc;
 }
 
 void stubs_remove(struct stubs *s)
@@ -321,5 +352,5 @@ void stubs_remove(struct stubs *s)
 	if (!s)
 		return;
 	remove_all(s);
-	close(s->janitor);
+	fd_close(&s->janitor);
 }

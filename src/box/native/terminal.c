@@ -3,8 +3,8 @@
  *
  * The pty comes from the box's own devpts, so that ttyname(3) works and no name or
  * descriptor of the host's terminal is ever inside (CVE-2017-5226). Its master side goes to
- * the supervisor. init leads the session: the command is then a job like under any shell and can
- * be stopped by Ctrl-Z, which the kernel denies to a session leader's orphaned group.
+ * the supervisor. init leads the session: the command is then a job like under any shell and
+ * can be stopped by Ctrl-Z, which the kernel denies to a session leader's orphaned group.
  */
 #include "box/native/native.h"
 #include "box/engine.h"

@@ -1,0 +1,277 @@
+#!/bin/sh
+# test.sh - build carrel in all its variants and pass all tests
+#
+#	./test.sh		everything
+#	./test.sh quick		no sanitizers, no fuzzing
+#	./test.sh PART...	unit layers golden cli real escape degrade fault
+#				asan fuzz demo shell
+#
+# As root on Debian it installs the packages that are missing; as anybody else it says which.
+# Whole-program tests run as a normal user either way. The builds stay in build-test/,
+# build-asan/ and build-fuzz/ (in a temporary directory where the tree is not ours to
+# write to); everything else that is made is removed.
+#
+# The last line is the sum; the exit code is 0 when nothing failed.
+
+set -eu
+cd "$(dirname "$0")"
+here=$(pwd)
+
+parts='unit layers golden cli real escape degrade fault asan fuzz demo shell'
+quick='unit layers golden cli real escape degrade fault demo shell'
+fuzz_seconds=${FUZZ_SECONDS:-10}
+
+# Not with the sanitizers, whose runtime needs rlimits and /proc, and reports a SIGSEGV as its own.
+not_with_sanitizers='
+tests/degrade/test_degrade.py::test_kernel[no limits]
+tests/degrade/test_degrade.py::test_machine[proc is not there]
+tests/fault/test_fault.py::test_killed_while_running[SIGSEGV of the supervisor]
+'
+
+packages='gcc libc6-dev meson ninja-build pkg-config libseccomp-dev libmd-dev musl-tools
+	libcmocka-dev clang libclang-rt-dev shellcheck binutils python3 python3-venv
+	python3-pytest python3-pexpect python3-jsonschema mandoc bash zsh fish git gdb tmux vim
+	less procps sqlite3 strace openssh-client socat iproute2 bubblewrap util-linux
+	bsdextrautils make tar xz-utils'
+
+say() {
+	printf '%s\n' "$*"
+}
+
+fail() {
+	say "test.sh: $*" >&2
+	exit 1
+}
+
+# ---- what the tests need ----------------------------------------------------------------
+
+installed() {
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+missing_packages() {
+	for package in $packages; do
+		installed "$package" || printf ' %s' "$package"
+	done
+	# Whoever has node from elsewhere has no use for Debian's.
+	command -v node >/dev/null || printf ' nodejs'
+	command -v npm >/dev/null || printf ' npm'
+}
+
+get_packages() {
+	command -v dpkg-query >/dev/null || return 0 # not Debian: what is missing will show
+	missing=$(missing_packages)
+	[ -n "$missing" ] || return 0
+	[ "$(id -u)" = 0 ] || fail "packages are missing; as root: apt-get install$missing"
+	say "Installing:$missing"
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get -qq update
+	# shellcheck disable=SC2086
+	apt-get -qq install -y --no-install-recommends $missing >/dev/null
+}
+
+# ---- building ---------------------------------------------------------------------------
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/carrel-tests.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# builds DIR: a directory of the name for a build, in the tree if that can be written to.
+builds() {
+	if [ -e "$here/$1" ]; then
+		if [ -w "$here/$1" ]; then say "$here/$1"; else say "$work/$1"; fi
+	elif [ -w "$here" ]; then
+		say "$here/$1"
+	else
+		say "$work/$1"
+	fi
+}
+
+# build DIR TARGET OPTION...: set it up if it is not, and bring it up to date.
+build() {
+	dir=$1 target=$2
+	shift 2
+	say "Building $(basename "$dir")"
+	if [ ! -e "$dir/build.ninja" ] || ! meson configure "$dir" "$@" >"$work/log" 2>&1; then
+		rm -rf "$dir"
+		meson setup "$dir" "$@" >"$work/log" 2>&1 ||
+			{ cat "$work/log"; fail "cannot set up $dir"; }
+	fi
+	ninja -C "$dir" "$target" >"$work/log" 2>&1 ||
+		{ tail -60 "$work/log"; fail "cannot build $dir"; }
+}
+
+build_test() {
+	[ -z "${test_build-}" ] || return 0
+	test_build=$(builds build-test)
+	build "$test_build" all -Dtest_hooks=true -Dunit_tests=true
+}
+
+build_asan() {
+	asan_build=$(builds build-asan)
+	build "$asan_build" all -Dtest_hooks=true -Dunit_tests=true -Dbuildtype=debugoptimized \
+		-Db_sanitize=address,undefined -Db_lundef=false
+}
+
+build_fuzz() {
+	fuzz_build=$(builds build-fuzz)
+	CC=clang build "$fuzz_build" fuzz -Dfuzz=true
+}
+
+# ---- counting ---------------------------------------------------------------------------
+
+all_passed=0 all_failed=0
+: >"$work/summary"
+
+# number PATTERN: the sum of the numbers that the pattern's group finds in the log.
+number() {
+	sed -n "s/$1/\\1/p" "$work/log" | awk '{ n += $1 } END { print n + 0 }'
+}
+
+# count NAME EXIT-CODE PASSED FAILED SKIPPED: a part is over.
+count() {
+	failed=$4
+	[ "$2" = 0 ] || [ "$failed" != 0 ] || failed=1
+	all_passed=$((all_passed + $3))
+	all_failed=$((all_failed + failed))
+	line=$(printf '%-9s %s passed, %s failed' "$1" "$3" "$failed")
+	[ "$5" = 0 ] || line="$line, $5 skipped"
+	say "$line" | tee -a "$work/summary"
+}
+
+# run COMMAND...: what it prints goes to the log and, if it fails, is shown.
+run() {
+	code=0
+	timeout -k 10 900 "$@" >"$work/log" 2>&1 || code=$?
+	[ "$code" = 0 ] || tail -400 "$work/log"
+}
+
+# ---- the parts --------------------------------------------------------------------------
+
+# unit_tests NAME BUILD: each case of each program counts.
+unit_tests() {
+	run meson test -C "$2" --no-rebuild --print-errorlogs
+	cp "$2/meson-logs/testlog.txt" "$work/log"
+	ran=$(number '^\[==========\] \([0-9]*\) test(s) run\..*')
+	passed=$(number '^\[  PASSED  \] \([0-9]*\) test(s)\..*')
+	# A program that did not come to its end failed, too.
+	broken=$(($(grep -c 'Running [0-9]* test(s)' "$work/log") -
+		$(grep -c ' test(s) run\.' "$work/log")))
+	count "$1" "$code" "$passed" $((ran - passed + broken)) 0
+}
+
+# python_tests NAME BUILD PATH...: pytest on these files and directories.
+python_tests() {
+	name=$1 carrel=$2/carrel
+	shift 2
+	run env CARREL="$carrel" PYTHONDONTWRITEBYTECODE=1 \
+		/usr/bin/python3 -m pytest -q -p no:cacheprovider "$@"
+	tail -1 "$work/log" | sed 's/^/ /' >"$work/last" && mv "$work/last" "$work/log"
+	count "$name" "$code" "$(of passed)" $(($(of failed) + $(of error))) "$(of skipped)"
+}
+
+# of WORD: how many pytest says were that.
+of() {
+	number ".*[^0-9]\\([0-9][0-9]*\\) $1.*"
+}
+
+part_unit() {
+	build_test
+	unit_tests unit "$test_build"
+}
+
+part_layers() {
+	build_test
+	python_tests layers "$test_build" tests/test_layers.py
+}
+
+part_asan() {
+	build_asan
+	export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1
+	export UBSAN_OPTIONS=halt_on_error=1:abort_on_error=1:print_stacktrace=1
+	unit_tests 'asan unit' "$asan_build"
+	set -- tests
+	set -f # names have spaces and brackets
+	IFS='
+'
+	for name in $not_with_sanitizers; do
+		set -- "$@" --deselect "$name"
+	done
+	unset IFS
+	set +f
+	python_tests asan "$asan_build" "$@"
+	unset ASAN_OPTIONS UBSAN_OPTIONS
+}
+
+part_fuzz() {
+	build_fuzz
+	run tests/fuzz/run.sh -b "$fuzz_build" "$fuzz_seconds"
+	count fuzz "$code" "$(grep -c '^fuzz .* inputs$' "$work/log")" \
+		"$(grep -c '^fuzz .*: failed' "$work/log")" 0
+}
+
+part_demo() {
+	run ./demo.sh
+	count demo "$code" $((code == 0)) $((code != 0)) 0
+}
+
+part_shell() {
+	if ! command -v shellcheck >/dev/null; then
+		say 'shell     not checked: no shellcheck'
+		return 0
+	fi
+	good=0 bad=0
+	for script in $(find . -name '*.sh' ! -path './build*' ! -path '*/node_modules/*') .ci/run; do
+		run shellcheck "$script"
+		if [ "$code" = 0 ]; then good=$((good + 1)); else bad=$((bad + 1)); fi
+	done
+	count shell 0 $good $bad 0
+}
+
+run_part() {
+	case $1 in
+	unit | layers | asan | fuzz | demo | shell)
+		"part_$1"
+		;;
+	golden | cli | real | escape | degrade | fault)
+		build_test
+		python_tests "$1" "$test_build" "tests/$1"
+		;;
+	*)
+		fail "no such part: $1 (there are: quick $parts)"
+		;;
+	esac
+}
+
+case ${1-} in
+-h | --help)
+	sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
+	exit 0
+	;;
+quick)
+	# shellcheck disable=SC2086
+	set -- $quick
+	;;
+'')
+	# shellcheck disable=SC2086
+	set -- $parts
+	;;
+esac
+for part; do
+	case " $parts " in
+	*" $part "*) ;;
+	*) fail "no such part: $part (there are: quick $parts)" ;;
+	esac
+done
+
+get_packages
+for part; do
+	run_part "$part"
+done
+say
+cat "$work/summary"
+say
+say "$all_passed passed, $all_failed failed"
+[ "$all_failed" = 0 ]

@@ -1,0 +1,189 @@
+"""Command lines and what must come of them, word for word.
+
+A case is a file `cases/NAME.args`, one argument per line, and beside it what is expected:
+`NAME.plan.json`, the plan, or `NAME.err`, the exit code and what standard error said. The
+workspace is always the same small project (made below) and stands as @W@, its parent as @T@,
+the home as @H@. A line `#cd DIR` starts carrel somewhere else, `#env NAME=VALUE` adds to its
+environment.
+
+What differs between machines is taken out of a plan. What is in every plan is written down
+once, in `default`; the other files have only what is not the same there, and under "without"
+what is missing. UPDATE_GOLDEN=1 writes the files anew: read the diff.
+"""
+
+import json
+import os
+import pathlib
+import re
+
+import lib
+import pytest
+
+CASES = pathlib.Path(__file__).parent / "cases"
+UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
+NAMES = sorted(path.name.removesuffix(".args") for path in CASES.glob("*.args"))
+OPTIONS = "workspace mount env network protect hide limit name engine record json yes dry-run nest"
+SYSTEM = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}  # links on some machines
+
+
+@pytest.fixture
+def world(place):
+    """A project with something for every rule, at a path whose length does not matter."""
+    w = lib.make_dir(place / "my project")
+    for name, text in {
+        ".env": "A=1\n",
+        ".env.example": "A=\n",
+        "app/.env.local": "B=1\n",
+        "app/key.pem": "key\n",
+        "app/main.c": "int main;\n",
+        "docs/secret.txt": "s\n",
+        "secret.txt": "s\n",
+        "[odd]": "o\n",
+        "back\\slash": "b\n",
+        ".git/config": "[core]\n",
+        ".git/HEAD": "ref: refs/heads/main\n",
+        ".git/hooks/pre-commit": "#!/bin/sh\n",
+        ".vscode/settings.json": "{}\n",
+        "node_modules/x/.env": "N=1\n",
+    }.items():
+        lib.make_file(w / name, text)
+    os.symlink("app", w / "link")
+    lib.make_file(place / "data" / "file", "d\n")
+    lib.make_file(place / "a:b", "d\n")
+    return w
+
+
+def read_case(name, world):
+    """(arguments, working directory, environment)"""
+    args, cwd, env = [], world, {"SHELL": "/bin/sh", "USER": None, "TERM": "xterm"}
+    for line in (CASES / f"{name}.args").read_text().splitlines():
+        line = line.replace("@W@", str(world)).replace("@T@", str(world.parent))
+        if line.startswith("#cd "):
+            cwd = line[4:]
+        elif line.startswith("#env "):
+            key, _, value = line[5:].partition("=")
+            env[key] = value
+        else:
+            args.append(with_bytes(line))
+    return args, cwd, env
+
+
+def with_bytes(line):
+    """\\xNN is that byte."""
+    return re.sub(rb"\\x(..)", lambda m: bytes([int(m[1], 16)]), line.encode())
+
+
+def run_case(name, world):
+    args, cwd, env = read_case(name, world)
+    return args, lib.carrel(*args, cwd=cwd, env=env)
+
+
+# ---- what is compared -------------------------------------------------------------------
+
+
+def without_places(text, world):
+    """Paths of this run by their letters. The longest first: each lies in the next."""
+    for path, letter in ((world, "@W@"), (lib.current.home, "@H@"), (world.parent, "@T@")):
+        text = text.replace(str(path), letter)
+    return text
+
+
+def normal_plan(raw, args, world):
+    plan = json.loads(without_places(raw.decode(), world))
+    plan.pop("hash")
+    plan["user"] = "@USER@"
+    plan["layers"]["landlock"] = "@ABI@" if plan["layers"]["landlock"] else 0
+    if not any(b"scratch=" in arg for arg in args):
+        plan["limits"]["scratch"] = "@RAM/4@"
+    plan["places"] = [normal_place(p) for p in plan["places"] if is_ours(p)]
+    plan["notices"] = [text for text in plan["notices"] if "Landlock ABI" not in text]
+    return plan
+
+
+def is_ours(entry):
+    return (
+        entry["why"] not in ("system", "toolchain")
+        and entry["target"] not in SYSTEM
+        # A link of the system's /etc to the system's /usr.
+        and not (entry["kind"] == "link" and re.match(r"/etc/(?!mtab$)", entry["target"]))
+    )
+
+
+def normal_place(entry):
+    if entry["target"] in ("/etc/passwd", "/etc/group"):
+        others = r"(?m)^(?!root:|nobody:|nogroup:).*$"
+        entry["text"] = re.sub(others, "@USER@", entry["text"].rstrip("\n")) + "\n"
+    return entry
+
+
+def less_default(plan, default):
+    """Only what the default has not, and the names of what it has and this one lacks."""
+    rest = {key: value for key, value in plan.items() if value != default[key]}
+    without = []
+    for key, name in (("places", "target"), ("env", "name")):
+        known, here = default[key], {entry[name] for entry in plan[key]}
+        without += [entry[name] for entry in known if entry[name] not in here]
+        if key in rest:
+            rest[key] = [entry for entry in plan[key] if entry not in known]
+    return {**rest, **({"without": without} if without else {})}
+
+
+def as_text(plan):
+    """JSON with a line for each place."""
+    rows = [f"\n  {json.dumps(key)}: {as_value(value)}" for key, value in plan.items()]
+    return "{" + ",".join(rows) + "\n}\n"
+
+
+def as_value(value):
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n" + ",\n".join(f"    {json.dumps(item)}" for item in value) + "\n  ]"
+    return json.dumps(value)
+
+
+@pytest.fixture
+def default(world):
+    args, done = run_case("default", world)
+    return normal_plan(lib.succeeded(done), args, world)
+
+
+def outcome(name, world, default):
+    """The name of the file to compare with, and what should be in it."""
+    args, done = run_case(name, world)
+    if done.returncode == 0:
+        assert done.stderr == b""
+        plan = normal_plan(done.stdout, args, world)
+        if name != "default":
+            plan = less_default(plan, default)
+        return f"{name}.plan.json", as_text(plan)
+    assert done.stdout == b""
+    text = without_places(done.stderr.decode(), world)
+    return f"{name}.err", f"exit {done.returncode}\n{text}"
+
+
+# ---- the tests --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_case(name, world, default):
+    before = lib.snapshot(world)
+    file, text = outcome(name, world, default)
+    if UPDATE:
+        for old in (CASES / f"{name}.err", CASES / f"{name}.plan.json"):
+            old.unlink(missing_ok=True)
+        (CASES / file).write_text(text)
+    assert (CASES / file).exists(), f"{name} was to come out otherwise:\n{text}"
+    assert text == (CASES / file).read_text()
+    assert lib.snapshot(world) == before, "planning changes nothing"
+
+
+def test_every_expectation_has_its_case():
+    expected = {re.sub(r"\.(err|plan\.json)$", "", p.name) for p in CASES.glob("*.[ep]*")}
+    assert expected == set(NAMES)
+    assert len(NAMES) >= 40
+
+
+@pytest.mark.parametrize("option", OPTIONS.split())
+def test_every_option_has_a_bad_case(option):
+    """An option whose bad values nobody wrote down is an option nobody tried."""
+    used = [p for p in CASES.glob("*.args") if f"--{option}" in p.read_text()]
+    assert any((CASES / f"{p.name.removesuffix('.args')}.err").exists() for p in used)
