@@ -1,10 +1,12 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/resource.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,19 +21,34 @@ void fd_close(int *fd)
 	errno = saved;
 }
 
+/* Before Linux 5.9: what /proc lists. Closing changes the list, so begin again until done. */
+static int close_listed(unsigned int first, unsigned int last)
+{
+	bool again = true;
+	DIR *d = NULL;
+
+	while (again) {
+		d = opendir("/proc/self/fd");
+		if (!d)
+			return -1;
+		again = false;
+		for (struct dirent *e; !again && (e = readdir(d));) {
+			unsigned long fd = strtoul(e->d_name, NULL, 10);
+
+			if (e->d_name[0] != '.' && fd >= first && fd <= last &&
+				(int)fd != dirfd(d))
+				again = close((int)fd) == 0;
+		}
+		closedir(d);
+	}
+	return 0;
+}
+
 int fd_close_range(unsigned int first, unsigned int last)
 {
-	struct rlimit limit;
-
 	if (syscall(SYS_close_range, first, last, 0) == 0)
 		return 0;
-	if (errno != ENOSYS || getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return -1;
-	if (last >= limit.rlim_cur)
-		last = (unsigned int)limit.rlim_cur - 1;
-	for (unsigned int fd = first; fd <= last; fd++)
-		close((int)fd);
-	return 0;
+	return errno == ENOSYS ? close_listed(first, last) : -1;
 }
 
 int fd_write_all(int fd, const void *bytes, size_t n)
@@ -53,17 +70,20 @@ int fd_write_all(int fd, const void *bytes, size_t n)
 
 char *fd_read_file(int dir, const char *path, size_t max)
 {
-	auto_close int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	auto_close int fd = -1;
 	struct stat st;
 	size_t size, len = 0;
 	char *text;
 
+	/* Looked at first: to open some devices is to use them. */
+	if (fstatat(dir, path, &st, 0) < 0)
+		return NULL;
+	if (S_ISREG(st.st_mode))
+		fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	else
+		errno = EINVAL;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return NULL;
-	if (!S_ISREG(st.st_mode)) {
-		errno = EINVAL;
-		return NULL;
-	}
 	/* Files in /proc say 0; anything may grow while it is read. */
 	size = st.st_size > 0 && (size_t)st.st_size < max ? (size_t)st.st_size + 1 : max + 1;
 	text = mem_alloc(size + 1);

@@ -19,6 +19,7 @@ struct termios;
 /* The box's ends of its standard streams; the engine takes copies, the caller closes. */
 struct box_io {
 	bool terminal;    /* make a pty in the box; in/out/err are then not used */
+	bool err_apart;   /* with a terminal: stderr is not on it, but err */
 	int in, out, err; /* pipes, or -1: the box gets its own /dev/null */
 	unsigned short rows, cols;
 	const struct termios *termios; /* to begin with; NULL: the defaults */

@@ -18,14 +18,11 @@ const struct cmd cmd_plan_entry = {
 	.args = "[-- CMD [ARG]...]",
 	.about = "print what a box would be, and start nothing",
 	.detail = "The plan is complete: `carrel run` with the same options does what it says "
-		  "and "
-		  "nothing beyond it. Variables are shown with where their values come from, "
-		  "never "
-		  "with the values. With no CMD it is the plan of `carrel shell`. `--json` "
-		  "prints it "
-		  "for programs, in the form that `carrel schema` describes; its hash is the "
-		  "same "
-		  "for two boxes that are the same but for their names.",
+		  "and nothing beyond it. Variables are shown with where their values come "
+		  "from, never with the values. With no CMD it is the plan of `carrel shell`. "
+		  "`--json` prints it for programs, in the form that `carrel schema` "
+		  "describes; its hash is the same for two boxes that are the same but for "
+		  "their names.",
 	.opts = run_opts,
 	.size = sizeof(struct run_args),
 	.takes = TAKES_LINE,

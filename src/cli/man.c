@@ -23,18 +23,14 @@ struct entry {
 
 static const char description[] =
 	"`carrel` runs a program, such as a coding agent, a build or somebody else's script, "
-	"in a "
-	"box: with its own home, the directory it works in, the system's programs, and of the "
-	"rest of the machine only what was asked for. It needs no root, no daemon and no "
-	"image; "
-	"a box starts in milliseconds and leaves nothing behind.\n"
+	"in a box: with its own home, the directory it works in, the system's programs, and of "
+	"the rest of the machine only what was asked for. It needs no root, no daemon and no "
+	"image; a box starts in milliseconds and leaves nothing behind.\n"
 	"\n"
 	"What a box will be is decided first, as a plan: the command, its environment, every "
 	"mount in order, namespaces, limits and layers. The plan is shown and confirmed, and "
-	"what "
-	"was shown is what is done. When a layer of the box cannot be had on this machine the "
-	"box "
-	"does not start; `carrel check` tries each and says what to do.";
+	"what was shown is what is done. When a layer of the box cannot be had on this machine "
+	"the box does not start; `carrel check` tries each and says what to do.";
 
 static const struct entry exit_status[] = {
 	{ "0-255", "The exit code of the command in the box." },
@@ -49,19 +45,13 @@ static const struct entry environment[] = {
 		"Set to anything but `0` and nothing at all, the same as `--dry-run`." },
 	{ "CARREL_BOX", "Set inside a box to its name." },
 	{ "NO_COLOR", "Set to anything, no colours and no bold text are written." },
-	{ "XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME, XDG_RUNTIME_DIR",
-		"Where carrel keeps what is its own, in a directory `carrel` below each. It "
-		"keeps "
-		"nothing elsewhere." },
 };
 
 static const char passed_on[] =
 	"A box starts with an empty environment. `TERM`, `LANG`, `LANGUAGE`, `LC_*`, `TZ`, "
-	"`COLORTERM`, "
-	"`NO_COLOR` and `EDITOR` are copied into it when they are set; `HOME`, `USER`, "
-	"`LOGNAME`, "
-	"`SHELL`, `PATH` and `CARREL_BOX` are made for it; everything else has to be asked for "
-	"with `--env`.";
+	"`COLORTERM`, `NO_COLOR` and `EDITOR` are copied into it when they are set; `HOME`, "
+	"`USER`, `LOGNAME`, `SHELL`, `PATH` and `CARREL_BOX` are made for it; everything else "
+	"has to be asked for with `--env`.";
 
 static const struct entry files[] = {
 	{ "/dev/tty",

@@ -46,9 +46,10 @@ struct host {
 	const char *home;         /* canonical when it exists */
 	const char *shell;        /* absolute path */
 	const char *cwd;
-	const char *const *env; /* NAME=VALUE, NULL-terminated */
-	int landlock_abi;       /* 0: not available */
-	unsigned long long ram; /* bytes */
+	const char *const *env;      /* NAME=VALUE, NULL-terminated */
+	int landlock_abi;            /* 0: not available */
+	unsigned long long ram;      /* bytes */
+	unsigned long long max_pids; /* what the user may have at most */
 
 	struct fact *system;     /* parallel to layout_system[] */
 	struct fact *etc;        /* parallel to layout_etc[] */

@@ -1,6 +1,7 @@
 #include "plan/layout.h"
 #include "base/mem.h"
 
+/* Not all of /nix: its daemon listens there, and a read-only mount stops no connect(2). */
 const char *const layout_system[] = {
 	"/usr",
 	"/bin",
@@ -10,7 +11,8 @@ const char *const layout_system[] = {
 	"/lib64",
 	"/libx32",
 	"/opt",
-	"/nix",
+	"/nix/store",
+	"/nix/var/nix/profiles",
 	"/gnu",
 };
 const size_t layout_system_n = ARRAY_SIZE(layout_system);

@@ -23,6 +23,9 @@ static void add(struct plan *p, struct place place)
 {
 	if (!place.why)
 		place.why = "base";
+	/* What is only on the box's own root is kept from being written by Landlock. */
+	if (place.kind == PLACE_LINK || place.kind == PLACE_FILE || place.kind == PLACE_COPY)
+		place.rw = p->frame.nest;
 	vec_push(&p->places, place);
 }
 
@@ -230,7 +233,7 @@ static int add_mounts(const struct request *r, const struct host *h, struct plan
 
 		if (fact->real_kind == KIND_ABSENT)
 			return fault_set(f, ENOENT, "--mount %s", str_visible(m->source));
-		if (path_within(fact->real, "/proc"))
+		if (path_within(fact->real, "/proc") || path_within("/proc", fact->real))
 			return fault_set(f, 0,
 				"--mount %s: the host's proc would show its "
 				"processes to the box",

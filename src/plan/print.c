@@ -11,6 +11,7 @@
 
 #include <sched.h>
 #include <sha256.h>
+#include <string.h>
 
 static const struct {
 	unsigned long bit;
@@ -242,7 +243,7 @@ static void print_places(const struct plan *p, bool colour, struct str *out, con
 
 		if (!want(place))
 			continue;
-		if (place->kind == PLACE_BIND && place->moved) {
+		if (place->kind == PLACE_BIND && strcmp(place->source, place->target)) {
 			str_add_visible(&one, place->source);
 			str_add(&one, " at ");
 		}

@@ -13,7 +13,10 @@
 #include <sched.h>
 #include <string.h>
 
-enum { INSIDE_ROOT_ID = 1000 }; /* clients refuse to run unattended as uid 0 */
+enum {
+	INSIDE_ROOT_ID = 1000, /* clients refuse to run unattended as uid 0 */
+	DEFAULT_PIDS = 4096,
+};
 
 #define GIB (1ULL << 30)
 
@@ -94,7 +97,7 @@ static int resolve_limits(const struct request *r, const struct host *h, struct 
 		return fault_fix(f, "Start carrel as a normal user to limit processes.");
 	}
 	if (!p->limits.pids && h->uid != 0)
-		p->limits.pids = 4096;
+		p->limits.pids = h->max_pids < DEFAULT_PIDS ? h->max_pids : DEFAULT_PIDS;
 	if (!p->limits.scratch) {
 		p->limits.scratch = h->ram / 4;
 		if (p->limits.scratch > 8 * GIB)
@@ -131,8 +134,7 @@ static int resolve_layers(const struct request *r, const struct host *h, struct 
 	if (r->network == NETWORK_HOST && p->landlock_abi < 6)
 		vec_push(&p->notices,
 			"abstract sockets of this machine (X11, D-Bus) can be reached: "
-			"Landlock "
-			"ABI 6 (Linux 6.12) is needed to close them");
+			"Landlock ABI 6 (Linux 6.12) is needed to close them");
 	if (!r->nest && h->landlock_abi < 2)
 		vec_push(&p->notices,
 			"Landlock ABI 1: files cannot be moved between directories "

@@ -7,7 +7,7 @@
  */
 #include "run/planted.h"
 #include "run/walk.h"
-#include "box/native/stub.h"
+#include "box/stub.h"
 #include "plan/plan.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -39,6 +39,13 @@ static const struct {
 	{ "**/.git/config.worktree", "git obeys it, and runs what it names" },
 	{ "**/.git/commondir", "git takes its configuration from there" },
 	{ "**/.git/hooks/*", "git runs it" },
+	{ "**/.git/modules/**/config",
+		"git obeys it in the submodule, and runs what it names" },
+	{ "**/.git/modules/**/hooks/*", "git runs it in the submodule" },
+	{ "**/.git/rebase-merge/**", "git goes on with it, and runs what it names" },
+	{ "**/.git/rebase-apply/**", "git goes on with it, and runs what it names" },
+	{ "**/.git/sequencer/**", "git goes on with it, and runs what it names" },
+	{ "**/.git", "it says which repository git enters" },
 	{ "**/.husky/**", "git runs it where core.hooksPath says so" },
 	{ "**/.githooks/**", "git runs it where core.hooksPath says so" },
 	{ "**/.envrc", "direnv runs it" },
@@ -101,8 +108,11 @@ static bool has(const struct walk_entry *e, const char *sibling)
 static const char *file_why(const struct walk_entry *e)
 {
 	/* A bare repository has no name of its own. */
-	if (!strcmp(e->name, "config") && has(e, "HEAD") && has(e, "objects"))
+	if (!strcmp(e->name, "config") &&
+		(has(e, "HEAD") || has(e, "objects") || has(e, "refs")))
 		return "git obeys it, and runs what it names";
+	if (!strcmp(e->name, "commondir"))
+		return "git takes its configuration from there";
 	/* All others have a part that begins with a dot, or are one of two. */
 	if (e->rel[0] != '.' && !strstr(e->rel, "/.") && strcmp(e->name, "opencode.json") &&
 		strcmp(e->name, "carrel.json"))
@@ -115,6 +125,9 @@ static const char *file_why(const struct walk_entry *e)
 
 static enum walk_next report(struct search *s, const struct walk_entry *e, const char *why)
 {
+	vec_each(found, s->found)
+		if (!strcmp(found->rel, e->rel))
+			return WALK_SKIP;
 	vec_push(s->found, ((struct planted){ mem_strdup(e->rel), why }));
 	return WALK_SKIP;
 }
@@ -130,6 +143,19 @@ static bool is_below(const char *rel, const char *name)
 	return false;
 }
 
+/* Not the objects and refs of a repository; what is in modules/ is one again. */
+static bool matters_in_git(const struct walk_entry *e)
+{
+	static const char *const names[] = { "hooks", "modules", "rebase-merge", "rebase-apply",
+		"sequencer" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(e->name, names[i]))
+			return true;
+	return is_below(e->rel, "modules") && strcmp(e->name, "objects") &&
+		strcmp(e->name, "refs") && strcmp(e->name, "logs");
+}
+
 static enum walk_next visit_dir(struct search *s, const struct walk_entry *e)
 {
 	const char *why = dir_why(e->name);
@@ -138,10 +164,7 @@ static enum walk_next visit_dir(struct search *s, const struct walk_entry *e)
 	if (why && !is_known(s->plan, e->inode) &&
 		(!is_below(e->rel, "node_modules") || changed(e, s->since)))
 		return report(s, e, why);
-	/* The workspace's own is protected, and large; of others the top and hooks matter. */
-	if (!strcmp(e->rel, ".git"))
-		return WALK_SKIP;
-	return is_below(e->rel, ".git") && strcmp(e->name, "hooks") ? WALK_SKIP : WALK_ON;
+	return is_below(e->rel, ".git") && !matters_in_git(e) ? WALK_SKIP : WALK_ON;
 }
 
 static enum walk_next visit(void *ctx, const struct walk_entry *e)
@@ -152,8 +175,6 @@ static enum walk_next visit(void *ctx, const struct walk_entry *e)
 	if (e->is_dir)
 		return visit_dir(s, e);
 	why = dir_why(e->name);
-	if (why && is_known(s->plan, e->inode))
-		return WALK_ON;
 	if (!why)
 		why = file_why(e);
 	return why && changed(e, s->since) ? report(s, e, why) : WALK_ON;

@@ -72,12 +72,11 @@ static const struct {
 		"carrel (packaging/apparmor/carrel) and load it with apparmor_parser -r." },
 	{ "/proc/sys/kernel/unprivileged_userns_clone", "0",
 		"Allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 (and a "
-		"file "
-		"in /etc/sysctl.d to keep it)." },
+		"file in /etc/sysctl.d to keep it)." },
 	{ "/proc/sys/user/max_user_namespaces", "0",
 		"Allow user namespaces: sysctl -w user.max_user_namespaces=10000 (and a file "
-		"in "
-		"/etc/sysctl.d to keep it). Inside a carrel box: start that one with --nest." },
+		"in /etc/sysctl.d to keep it). Inside a carrel box: start that one with "
+		"--nest." },
 };
 
 static void advise(struct fault *f)

@@ -108,7 +108,8 @@ static int open_streams(struct session *s, struct box_io *io, struct fault *f)
 		io->termios = tty_cooked(&s->tty);
 		s->host[IN] = relay_reopen(0, O_RDONLY);
 		s->host[OUT] = relay_reopen(1, O_WRONLY);
-		return 0;
+		io->err_apart = !isatty(STDERR_FILENO);
+		return io->err_apart ? open_stream(s, ERR, &io->err, f) : 0;
 	}
 	for (int i = 0; i < STREAMS; i++) {
 		int rc = open_stream(s, i, box_ends[i], f);
@@ -133,12 +134,11 @@ static void start_relays(struct session *s)
 		fcntl(s->box.terminal, F_SETFL, O_NONBLOCK);
 		relay_init(&s->relay[IN], s->host[IN], s->box.terminal);
 		relay_init(&s->relay[OUT], s->box.terminal, s->host[OUT]);
-		relay_init(&s->relay[ERR], -1, -1);
 	} else {
 		relay_init(&s->relay[IN], s->host[IN], s->ends[IN]);
 		relay_init(&s->relay[OUT], s->ends[OUT], s->host[OUT]);
-		relay_init(&s->relay[ERR], s->ends[ERR], s->host[ERR]);
 	}
+	relay_init(&s->relay[ERR], s->ends[ERR], s->host[ERR]);
 	if (s->record.buf) {
 		relay_tap(&s->relay[OUT], record_tap, &s->record.out);
 		relay_tap(&s->relay[ERR], record_tap, &s->record.err);
@@ -151,7 +151,7 @@ static void start_relays(struct session *s)
  */
 static void settle_relay(struct session *s, int i)
 {
-	if (s->relay[i].state != RELAY_OPEN && s->box.terminal < 0)
+	if (s->relay[i].state != RELAY_OPEN)
 		fd_close(&s->ends[i]);
 }
 
@@ -441,6 +441,8 @@ int supervise(const struct frame *frame, plan_fn *plan, void *ctx, const char *r
 		return rc;
 	}
 	s.signals = open_signals();
+	if (s.signals < 0)
+		BUG("signalfd: %s", strerror(errno)); /* the box ends with us */
 	if (s.plan->limits.time)
 		s.time_up = now_ms() + (long long)s.plan->limits.time * 1000;
 	start_relays(&s);

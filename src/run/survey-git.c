@@ -24,7 +24,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { SMALL_FILE = 64 * 1024, MAX_MODULE_DEPTH = 8 };
+enum { SMALL_FILE = 64 * 1024, CONFIG_FILE = 16 << 20, MAX_MODULE_DEPTH = 8, MAX_INCLUDES = 8 };
 
 static const char *canonical(const char *base, const char *path)
 {
@@ -103,37 +103,54 @@ static void protect_modules(struct host *h, const char *root, const char *dir, i
 }
 
 /*
- * Go through a git config's settings: visit(ctx, section, key, value) with names in lower
- * case as far as they are needed. Enough of the format for what git itself writes; a value is
- * taken to the end of its line, without quotes around it.
+ * Go through a git config's settings: visit(ctx, section, key, value). As git reads it but
+ * for lines that go on in the next one, and escapes.
  */
 typedef void setting_fn(void *ctx, const char *section, const char *key, const char *value);
 
-static void read_config(const char *dir, setting_fn *visit, void *ctx)
+/* A value without quotes, comment and blanks around it. */
+static char *trim_value(char *value)
 {
-	char *text = fd_read_file(AT_FDCWD, path_join(dir, "config"), SMALL_FILE);
+	bool quoted = false;
+	char *to = value;
+
+	for (char *c = value + strspn(value, " \t"); *c; c++) {
+		if (*c == '"')
+			quoted = !quoted;
+		else if (!quoted && (*c == '#' || *c == ';'))
+			break;
+		else
+			*to++ = *c;
+	}
+	while (to > value && strchr(" \t\r", to[-1]))
+		to--;
+	*to = '\0';
+	return value;
+}
+
+static void read_config(const char *file, setting_fn *visit, void *ctx)
+{
+	char *text = fd_read_file(AT_FDCWD, file, CONFIG_FILE);
 	const char *section = "";
 
 	for (char *line = text, *next; line && *line; line = next) {
-		char *value, *key;
+		char *value, *key, *end;
 
 		next = line + strcspn(line, "\n");
 		if (*next)
 			*next++ = '\0';
 		key = line + strspn(line, " \t");
 		if (*key == '[') {
+			end = strchr(key, ']');
 			section = key + 1;
-			key[1 + strcspn(section, " ]\"")] = '\0';
-			continue;
+			key = end ? end + 1 + strspn(end + 1, " \t") : key + strlen(key);
+			((char *)section)[strcspn(section, " \t]\"")] = '\0';
 		}
 		value = strchr(key, '=');
 		if (!value)
 			continue;
 		key[strcspn(key, " \t=")] = '\0';
-		value += 1 + strspn(value + 1, " \t\"");
-		for (size_t n = strlen(value); n && strchr(" \t\r\"", value[n - 1]);)
-			value[--n] = '\0';
-		visit(ctx, section, key, value);
+		visit(ctx, section, key, trim_value(value + 1));
 	}
 }
 
@@ -153,7 +170,7 @@ static const char *config_value(const char *dir, const char *section, const char
 {
 	struct lookup l = { .section = section, .key = key };
 
-	read_config(dir, match_setting, &l);
+	read_config(path_join(dir, "config"), match_setting, &l);
 	return l.value;
 }
 
@@ -161,23 +178,40 @@ struct lead {
 	struct host *h;
 	const char *dir;
 	bool worktree_config; /* git reads config.worktree, and would stumble over a stub */
+	int depth;            /* of includes */
 };
 
-/* Where the config sends git on to, if that is in reach of the box. */
+static void protect_lead(void *ctx, const char *section, const char *key, const char *value);
+
+/* What git is sent to, if the box could write it: below the workspace or its repository. */
+static void follow_lead(struct lead *l, const char *path)
+{
+	const char *const roots[] = { l->h->workspace.real, l->h->git_common };
+
+	for (size_t i = 0; i < ARRAY_SIZE(roots); i++)
+		if (roots[i] && path_within(path, roots[i]) && strcmp(path, roots[i]))
+			survey_protect(l->h, roots[i], path_below(path, roots[i]),
+				"git's config leads there", NULL);
+}
+
 static void protect_lead(void *ctx, const char *section, const char *key, const char *value)
 {
 	struct lead *l = ctx;
-	const char *workspace = l->h->workspace.real, *path = NULL;
 
 	if (!strcasecmp(key, "worktreeconfig"))
 		l->worktree_config = true;
 	if (!strcasecmp(key, "hookspath") && !strcasecmp(section, "core"))
-		path = path_clean(path_join(workspace, value));
-	if (!strcasecmp(key, "path") && !strncasecmp(section, "include", 7))
-		path = path_clean(path_join(l->dir, value));
-	if (path && path_within(path, workspace) && strcmp(path, workspace))
-		survey_protect(l->h, workspace, path_below(path, workspace),
-			"git's config leads there", NULL);
+		follow_lead(l, path_clean(path_join(l->h->workspace.real, value)));
+	if (!strcasecmp(key, "path") && !strncasecmp(section, "include", 7)) {
+		const char *path = path_clean(path_join(l->dir, value));
+		struct lead deeper = {
+			.h = l->h, .dir = path_parent(path), .depth = l->depth + 1
+		};
+
+		follow_lead(l, path);
+		if (deeper.depth < MAX_INCLUDES)
+			read_config(path, protect_lead, &deeper);
+	}
 }
 
 /* The files through which another worktree's git would be led to a hostile config. */
@@ -206,7 +240,7 @@ static void protect_git_dir(struct host *h, const char *root, const char *dir, i
 	struct lead lead = { .h = h, .dir = dir };
 	const char *config_stub;
 
-	read_config(dir, protect_lead, &lead);
+	read_config(path_join(dir, "config"), protect_lead, &lead);
 	config_stub = lead.worktree_config ? "" : NULL;
 
 	protect(h, root, dir, "hooks", NULL);
@@ -229,9 +263,17 @@ static bool points_back(const char *admin, const char *workspace)
 	return dir && !strcmp(dir, workspace);
 }
 
+/* Named and made like one; a workspace that was dressed up as one has its own .git. */
+static bool is_git_dir(const char *dir)
+{
+	return str_ends(dir, ".git") && exists(dir, "HEAD") && exists(dir, "objects") &&
+		!exists(dir, ".git");
+}
+
 /*
  * The git directory that the file stands for, if it can be believed: the common directory of
- * a linked worktree, or a submodule's own.
+ * a linked worktree, or a submodule's own. Both name the workspace, which a hostile
+ * repository can copy; so what they are in must be a git directory, not a project's files.
  */
 static const char *believed_git_dir(const char *admin, const char *workspace)
 {
@@ -240,11 +282,15 @@ static const char *believed_git_dir(const char *admin, const char *workspace)
 
 	if (common && points_back(admin, workspace)) {
 		dir = canonical(admin, common);
-		return dir && path_within(admin, path_join(dir, "worktrees")) ? dir : NULL;
+		return dir && is_git_dir(dir) && path_within(admin, path_join(dir, "worktrees"))
+			? dir
+			: NULL;
 	}
 	worktree = common ? NULL : config_value(admin, "core", "worktree");
 	dir = worktree ? canonical(admin, worktree) : NULL;
-	return dir && !strcmp(dir, workspace) && exists(admin, "HEAD") ? admin : NULL;
+	if (!dir || strcmp(dir, workspace) || !exists(admin, "HEAD"))
+		return NULL;
+	return strstr(admin, "/.git/modules/") && !exists(admin, ".git") ? admin : NULL;
 }
 
 static int survey_git_file(struct host *h, struct fault *f)

@@ -7,20 +7,23 @@
 #include "run/survey.h"
 #include "run/planted.h"
 #include "run/walk.h"
-#include "box/native/stub.h"
+#include "box/stub.h"
 #include "plan/host.h"
 #include "plan/layout.h"
 #include "plan/request.h"
 #include "base/fault.h"
+#include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { MAX_LINKS = 40 };
@@ -33,14 +36,25 @@ struct pattern {
 
 typedef VEC(struct pattern) pattern_vec;
 
+/*
+ * A name without links on a tmpfs is a mask of the box that we are in, which does the same
+ * already. Other file systems (FUSE) may just not count links.
+ */
+static bool on_tmpfs(const char *path)
+{
+	auto_close int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct statfs fs;
+
+	return fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
 static enum kind kind_at(const char *path)
 {
 	struct stat st;
 
 	if (lstat(path, &st) < 0 || stub_at(AT_FDCWD, path))
 		return KIND_ABSENT;
-	/* Nameless: a mask of the box that we are in, which does the same already. */
-	if (st.st_nlink == 0)
+	if (st.st_nlink == 0 && on_tmpfs(path))
 		return KIND_MASKED;
 	return S_ISLNK(st.st_mode)    ? KIND_LINK
 		: S_ISDIR(st.st_mode) ? KIND_DIR

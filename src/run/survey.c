@@ -14,6 +14,7 @@
 #include <linux/landlock.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
@@ -236,11 +237,14 @@ static int survey_paths(const struct request *r, struct host *h, struct fault *f
 
 static void survey_kernel(struct host *h)
 {
+	struct rlimit pids = { .rlim_max = RLIM_INFINITY };
 	struct sysinfo info;
 	long abi =
 		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
 	h->landlock_abi = abi > 0 ? (int)abi : 0;
+	getrlimit(RLIMIT_NPROC, &pids);
+	h->max_pids = pids.rlim_max;
 	h->ram = sysinfo(&info) == 0 ? (unsigned long long)info.totalram * info.mem_unit
 				     : 1 << 30;
 }

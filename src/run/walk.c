@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 enum {
-	REL_MAX = 4000, /* a longer path could not be mounted on anyway */
+	REL_MAX = 4000,     /* a longer path could not be mounted on anyway */
+	NAME_LONGEST = 255, /* as on every file system that can be mounted on by name */
 	MOST_ENTRIES = 5000000,
 };
 
@@ -26,7 +27,7 @@ struct walk {
 	void *ctx;
 	size_t seen;
 	VEC(const char *) todo; /* directories found and not read yet */
-	char rel[REL_MAX + 256 + 1];
+	char rel[REL_MAX + NAME_LONGEST + 2];
 	char entries[32 * 1024] __attribute__((aligned(8)));
 };
 
@@ -39,19 +40,24 @@ static bool is_directory(int dir, const struct dirent *d)
 	return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-static void visit_entry(struct walk *w, int dir, size_t prefix, const struct dirent *d)
+static int visit_entry(struct walk *w, int dir, size_t prefix, const struct dirent *d,
+	struct fault *f)
 {
 	struct walk_entry entry = {
 		.dir = dir, .name = d->d_name, .rel = w->rel, .inode = d->d_ino
 	};
 
 	if (d->d_name[0] == '.' && (!d->d_name[1] || (d->d_name[1] == '.' && !d->d_name[2])))
-		return;
+		return 0;
 	w->seen++;
+	if (strlen(d->d_name) > NAME_LONGEST)
+		return fault_set(f, ENAMETOOLONG, "look at '%.80s...' in '%s'",
+			str_visible(d->d_name), str_visible(w->root));
 	strcpy(w->rel + prefix, d->d_name);
 	entry.is_dir = is_directory(dir, d);
 	if (w->visit(w->ctx, &entry) == WALK_ON && entry.is_dir)
 		vec_push(&w->todo, mem_strdup(w->rel));
+	return 0;
 }
 
 static int read_directory(struct walk *w, int dir, const char *rel, size_t prefix,
@@ -68,7 +74,10 @@ static int read_directory(struct walk *w, int dir, const char *rel, size_t prefi
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent *d = (const void *)(w->entries + at);
 
-			visit_entry(w, dir, prefix, d);
+			int rc = visit_entry(w, dir, prefix, d, f);
+
+			if (rc < 0)
+				return rc;
 			at += d->d_reclen;
 		}
 	}
@@ -88,7 +97,7 @@ static int walk_directory(struct walk *w, const char *rel, struct fault *f)
 	auto_close int dir = -1;
 
 	if (prefix > REL_MAX)
-		return fault_set(f, ENAMETOOLONG, "look for files to hide in '%s/%.60s...'",
+		return fault_set(f, ENAMETOOLONG, "look into '%s/%.60s...'",
 			str_visible(w->root), str_visible(rel));
 	dir = fd_open2(w->root_fd, *rel ? rel : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 		RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
@@ -98,7 +107,7 @@ static int walk_directory(struct walk *w, const char *rel, struct fault *f)
 			return 0;
 		if (errno == EACCES && belongs_to_another(w, rel))
 			return 0;
-		fault_set(f, errno, "look for files to hide in '%s/%s'", str_visible(w->root),
+		fault_set(f, errno, "look into '%s/%s'", str_visible(w->root),
 			str_visible(rel));
 		return fault_fix(f, "Make it readable, or keep it out of the box: --hide '%s'.",
 			str_visible(rel));

@@ -97,6 +97,7 @@ static inline struct host host_make(void)
 		.env = host_env,
 		.landlock_abi = 6,
 		.ram = 16ULL << 30,
+		.max_pids = 30000,
 		.workspace = host_dir("/home/ada/proj"),
 	};
 

@@ -27,6 +27,7 @@
 #include "base/fault.h"
 #include "base/path.h"
 #include "box/native/stub.h"
+#include "box/stub.h"
 #include "plan/plan.h"
 
 static char dir[64];

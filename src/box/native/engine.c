@@ -84,10 +84,10 @@ static const struct step steps[] = {
 	{ "hostname", step_hostname },
 	{ "limits", step_limits },
 	{ "terminal", step_terminal }, /* needs the box's /dev/pts */
+	{ "net-end", step_net_end },   /* its helper shares errno with us until then */
 	{ "caps", step_caps },         /* after all that needs them */
 	{ "landlock", step_landlock }, /* after mounting, which it forbids */
 	{ "seccomp", step_seccomp },   /* last: everything before would be refused */
-	{ "net-end", step_net_end },
 	{ "exec", step_exec },
 };
 

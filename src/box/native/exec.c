@@ -119,13 +119,18 @@ int step_exec(struct native *n, struct fault *f)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	pid = clone(child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &s);
-	if (pid < 0)
+	if (pid < 0) {
+		snprintf(f->step, sizeof(f->step), "start");
 		return fault_set(f, errno, "start the command");
+	}
 	mem_drop(stack, sizeof(stack));
 	if (!s.err) {
 		n->command = pid;
 		return 0;
 	}
+	/* Not the command's fault: another exit code than for a program that cannot run. */
+	if (s.what)
+		snprintf(f->step, sizeof(f->step), "start");
 	if (s.what)
 		return fault_set(f, s.err, "%s '%s'", s.what, str_visible(n->plan->workdir));
 	fault_set(f, s.err, "run '%s'", str_visible(s.argv[0]));

@@ -36,9 +36,13 @@ static int place(int fd, int at, int flags)
 
 int step_fds(struct native *n, struct fault *f)
 {
-	const bool pty = n->io->terminal;
-	const int given[4] = { pty ? -1 : n->io->in, pty ? -1 : n->io->out,
-		pty ? -1 : n->io->err, n->control };
+	const struct box_io *io = n->io;
+	const int given[4] = {
+		io->terminal ? -1 : io->in,
+		io->terminal ? -1 : io->out,
+		io->terminal && !io->err_apart ? -1 : io->err,
+		n->control,
+	};
 	int from[4];
 
 	for (int i = 0; i < 4; i++) {

@@ -42,6 +42,9 @@ static void reap(const struct native *n)
 			continue;
 		if (!WIFSTOPPED(status))
 			end_box(n, status);
+		/* Nothing goes on behind a stopped supervisor, whose clock stands still. */
+		if (n->terminal >= 0)
+			kill(-1, SIGSTOP);
 		wire_send(n->control,
 			&(struct wire){ .type = WIRE_STOPPED, .value = WSTOPSIG(status) });
 	}
@@ -52,7 +55,10 @@ static void pass_signal(const struct native *n, const struct wire *w)
 	/* A job that goes on must be in front again: whoever stopped it may have taken over. */
 	if (w->value == SIGCONT && n->terminal >= 0)
 		tcsetpgrp(n->terminal, n->command);
-	kill(w->group ? -n->command : n->command, w->value);
+	if (w->value == SIGSTOP || w->value == SIGCONT)
+		kill(-1, w->value);
+	else
+		kill(w->group ? -n->command : n->command, w->value);
 }
 
 static void hear_supervisor(const struct native *n)
@@ -86,6 +92,7 @@ void init_loop(struct native *n)
 		if (ready == 0) {
 			/* The plan and all: a box may idle for days. */
 			mem_release(n->shared);
+			n->plan = NULL;
 			mem_trim();
 			patience = -1;
 		}

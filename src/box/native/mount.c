@@ -250,6 +250,9 @@ static int put_copy(struct native *n, const struct place *place, struct fault *f
 		rc = fd_write_all(to, buf, (size_t)got);
 	if (got < 0)
 		rc = -errno;
+	/* What the user cannot read outside is as unreadable inside: an empty file. */
+	if (rc == -EACCES)
+		return 0;
 	return rc < 0 ? fault_set(f, -rc, "copy '%s'", str_visible(place->source)) : 0;
 }
 
@@ -314,12 +317,20 @@ static int put_stub(struct native *n, const struct place *place, struct fault *f
  * before anything is laid over it: in the host's, each box would leave a name behind, and
  * finding one's own among them takes longer with every box.
  */
-static int forbid_namespaces(int proc, struct fault *f)
+static int set_count(int proc, const char *path, const char *value, struct fault *f)
 {
-	auto_close int fd = openat(proc, "sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
-	int rc = fd < 0 ? -errno : fd_write_all(fd, "0", 1);
+	auto_close int fd = openat(proc, path, O_WRONLY | O_CLOEXEC);
+	int rc = fd < 0 ? -errno : fd_write_all(fd, value, strlen(value));
 
-	return rc < 0 ? fault_set(f, -rc, "forbid user namespaces in the box") : 0;
+	return rc < 0 ? fault_set(f, -rc, "set %s to %s in the box", path, value) : 0;
+}
+
+/* The user's inotify instances are counted for host and boxes together: leave some. */
+static int set_counts(int proc, struct fault *f)
+{
+	int rc = set_count(proc, "sys/user/max_user_namespaces", "0", f);
+
+	return rc < 0 ? rc : set_count(proc, "sys/user/max_inotify_instances", "64", f);
 }
 
 static int put_proc(struct native *n, const struct place *place, struct fault *f)
@@ -335,7 +346,7 @@ static int put_proc(struct native *n, const struct place *place, struct fault *f
 			"unmask=/proc/*).");
 	if (mount < 0)
 		return mount;
-	rc = n->frame->nest ? 0 : forbid_namespaces(mount, f);
+	rc = n->frame->nest ? 0 : set_counts(mount, f);
 	return rc < 0 ? rc : attach(n, mount, place, f);
 }
 

@@ -1,4 +1,5 @@
 #include "box/native/stub.h"
+#include "box/stub.h"
 #include "plan/plan.h"
 #include "base/fault.h"
 #include "base/fd.h"
@@ -139,7 +140,9 @@ static int make_file(int dir, const struct stub *stub)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	if (rc == 0 && is_nameless(fd) &&
 		linkat(AT_FDCWD, link, dir, stub->name, AT_SYMLINK_FOLLOW) < 0)
-		rc = -errno;
+		return -errno;
+	if (rc < 0 && !is_nameless(fd))
+		unlinkat(dir, stub->name, 0);
 	return rc;
 }
 
@@ -177,6 +180,8 @@ static int make_one(const struct stubs *s, const struct stub *stub, const struct
 	}
 	fault_set(f, -rc, "keep the protected name '%s' from being created",
 		str_visible(stub->path));
+	if (strchr(stub->why, ' ')) /* no pattern: a rule of ours that cannot be taken back */
+		return fault_fix(f, "Make its directory writable for you.");
 	return fault_fix(f,
 		"Make its directory writable for you, or take the protection back with "
 		"--protect '!%s'.",

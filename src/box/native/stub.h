@@ -30,9 +30,6 @@ struct fault;
 struct plan;
 struct stubs;
 
-/* Does what stands for an absent name stand at dir/name? */
-bool stub_at(int dir, const char *name);
-
 /*
  * Start the janitor for the box whose init is pidfd, then make all stubs of the plan.
  * *ret is NULL when there are none. After a failure what was made is removed.

@@ -26,7 +26,7 @@ static int open_null(const struct box_io *io, struct fault *f)
 {
 	const int given[3] = { io->in, io->out, io->err };
 
-	for (int i = 0; i <= 2; i++) {
+	for (int i = io->terminal ? 2 : 0; i <= 2; i++) {
 		auto_close int null = -1;
 
 		if (given[i] >= 0)
@@ -58,10 +58,10 @@ int step_terminal(struct native *n, struct fault *f)
 		(n->io->termios && tcsetattr(n->terminal, TCSANOW, n->io->termios) < 0) ||
 		ioctl(n->terminal, TIOCSCTTY, 0) < 0)
 		return fault_set(f, errno, "set the pseudo-terminal up");
-	for (int fd = 0; fd <= 2; fd++)
+	for (int fd = 0; fd <= (n->io->err_apart ? 1 : 2); fd++)
 		if (dup2(n->terminal, fd) < 0)
 			return fault_set(f, errno, "arrange the box's standard streams");
 	if (wire_send_fd(n->control, &(struct wire){ .type = WIRE_TERMINAL }, master) < 0)
 		return fault_set(f, errno, "hand the terminal to the supervisor");
-	return 0;
+	return n->io->err_apart ? open_null(n->io, f) : 0;
 }

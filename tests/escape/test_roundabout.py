@@ -1,0 +1,151 @@
+"""Ways out that take two steps: leave something behind, and let the host walk into it."""
+
+import os
+import stat
+
+import lib
+import pytest
+
+EVIL = "touch ran-on-the-host"
+
+
+def report(script, **how):
+    """What carrel says about a run in which a shell script did its worst."""
+    lib.settle()
+    done = lib.box("sh", "-c", script, **how)
+    lib.succeeded(done)
+    return done.stderr.decode()
+
+
+# ---- set-user-id programs -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("user", [True, False], ids=["user", "root"])
+@pytest.mark.parametrize("mode", ["4755", "u+s", "6711"])
+def test_no_setuid_program_is_left(place, mode, user):
+    """chmod u+s on a copied program: others would run it as us. Outside it works."""
+    there = lib.make_dir(place / "there", uid=None if user else 0)
+    script = f"cp /bin/true made && chmod {mode} made"
+    lib.box("sh", "-c", script, user=user, cwd=there)
+    assert not os.stat(there / "made").st_mode & stat.S_ISUID
+    os.remove(there / "made")
+    lib.execute(["sh", "-c", script], user=user, cwd=there)
+    assert os.stat(there / "made").st_mode & stat.S_ISUID
+
+
+def test_ordinary_modes_still_work(project):
+    lib.succeeded(lib.box("sh", "-c", "touch made && chmod 2751 made"))
+    assert stat.S_IMODE(os.stat(project / "made").st_mode) == 0o2751
+
+
+# ---- the core handler of the host ---------------------------------------------------------
+
+
+def test_core_limit_stays_at_one_byte(project):
+    """Only at exactly 1 does a crash not start the host's handler; 0 would."""
+    code = (
+        "import resource as r\n"
+        "r.setrlimit(r.RLIMIT_CORE, (0, 0))\n"
+        "r.prlimit(0, r.RLIMIT_CORE, (0, 0))\n"
+        "print(*r.getrlimit(r.RLIMIT_CORE))"
+    )
+    assert lib.succeeded(lib.box("/usr/bin/python3", "-c", code)) == b"1 1\n"
+    outside = lib.execute(["/usr/bin/python3", "-c", code], cwd=project)
+    assert lib.succeeded(outside) == b"0 0\n"
+
+
+def test_other_limits_can_be_set(project):
+    script = "ulimit -c 0 && ulimit -n 77 && ulimit -n"
+    assert lib.succeeded(lib.box("bash", "-c", script)) == b"77\n"
+
+
+# ---- git, led astray ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def submodule(project, place):
+    """A project with a submodule `sub`."""
+    lib.git("init", "-q", "other", cwd=place)
+    for command in (["config", "user.name", "o"], ["config", "user.email", "o@example.org"],
+                    ["commit", "-q", "--allow-empty", "-m", "one"]):
+        lib.git(*command, cwd=place / "other")
+    lib.git("-c", "protocol.file.allow=always", "submodule", "add", "-q",
+            str(place / "other"), "sub", cwd=project)
+    return project
+
+
+def test_submodule_sent_elsewhere_is_reported(submodule):
+    """The .git file of a submodule overwritten in place, and a repository for it to name."""
+    said = report(
+        "cp -r .git/modules/sub .git/modules/evil && "
+        "git config -f .git/modules/evil/config core.fsmonitor evil && "
+        "echo 'gitdir: ../.git/modules/evil' >sub/.git"
+    )
+    assert "sub/.git" in said and ".git/modules/evil/config" in said
+    assert "sub" not in report("git status >status")
+
+
+def test_module_made_in_advance_is_reported(project):
+    said = report(
+        "mkdir -p .git/modules/sub/hooks && git init -q --bare .git/modules/sub && "
+        "echo x >.git/modules/sub/hooks/post-checkout"
+    )
+    assert ".git/modules/sub/hooks/post-checkout" in said
+
+
+def test_rebase_in_progress_is_reported(project):
+    said = report("mkdir .git/rebase-merge && echo 'exec evil' >.git/rebase-merge/git-rebase-todo")
+    assert "git-rebase-todo" in said
+
+
+@pytest.mark.parametrize("name", ["config", "commondir"])
+def test_repository_without_a_name_is_reported(project, name):
+    said = report(f"mkdir -p docs/objects docs/refs && echo x >docs/{name}")
+    assert f"docs/{name}" in said
+
+
+CONFIGS = {
+    "plain": "[core]\n\thooksPath = tools/hooks\n",
+    "one line": "[core] hooksPath = tools/hooks\n",
+    "comment": "[core]\n\thooksPath = tools/hooks # ours\n",
+    "quoted": '[core]\n\thooksPath = "tools/hooks"\n',
+    "included": "[include]\n\tpath = ../extra.cfg\n",
+    "after many": "".join(f'[branch "b{n}"]\n\tremote = origin-number-{n}\n' for n in range(3000))
+    + "[core]\n\thooksPath = tools/hooks\n",
+}
+
+
+@pytest.mark.parametrize("text", CONFIGS.values(), ids=CONFIGS)
+def test_where_git_config_leads_is_protected(project, text):
+    """core.hooksPath into the project: the host's next commit would run what is there."""
+    lib.make_file(project / "tools/hooks/pre-commit", "#!/bin/sh\ntrue\n", mode=0o755)
+    lib.make_file(project / "extra.cfg", "[core]\n\thooksPath = tools/hooks\n")
+    with open(project / ".git/config", "a", encoding="ascii") as config:
+        config.write(text)
+    assert lib.git("config", "core.hooksPath", cwd=project).strip() in ("tools/hooks", b"tools/hooks")
+    lib.box("sh", "-c", f"echo '{EVIL}' >>tools/hooks/pre-commit; echo x >tools/hooks/new; "
+            "mv tools away")
+    assert (project / "tools/hooks/pre-commit").read_text() == "#!/bin/sh\ntrue\n"
+    assert not (project / "tools/hooks/new").exists()
+
+
+def test_project_dressed_up_as_a_repository_is_not_mounted(place):
+    """Two workspaces: files of one say that it is the git directory of the other."""
+    first, second = lib.make_dir(place / "first"), lib.make_dir(place / "second")
+    lib.git("init", "-q", ".", cwd=first)
+    lib.make_file(first / ".env", "SECRET=1\n")
+    lib.make_file(first / "HEAD", "ref: refs/heads/main\n")
+    lib.make_file(first / "config", "[core]\n\tworktree = ../second\n")
+    lib.make_file(second / ".git", "gitdir: ../first\n")
+    done = lib.box("sh", "-c", f"cat {first}/.env; echo x >{first}/.git/hooks/pre-commit",
+                   cwd=second)
+    assert b"SECRET" not in done.stdout
+    assert not (first / ".git/hooks/pre-commit").exists()
+
+
+# ---- mounts -------------------------------------------------------------------------------
+
+
+def test_whole_host_cannot_be_mounted(project):
+    """--mount / would bring the host's proc along, and its processes."""
+    lib.failed_clearly(lib.carrel("run", "-y", "--mount", "/:/host", "--", "true"), "proc")
