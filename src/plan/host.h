@@ -23,6 +23,7 @@ struct fact {
 	enum kind real_kind; /* after following */
 	const char *real;    /* canonical */
 	const char *link;    /* a link's text */
+	unsigned long inode; /* in a rule's trail */
 };
 
 enum rule_kind { RULE_PROTECT, RULE_HIDE };
@@ -57,12 +58,12 @@ struct host {
 	struct fact *mounts;     /* parallel to request->mounts */
 	struct fact workspace;
 	VEC(struct rule) rules;
+	VEC(const char *) notices; /* for the person, before the confirmation */
 	inode_vec known; /* of names that run/planted.c looks for, there before the run */
 
-	/* A linked worktree's repository lives elsewhere; both NULL when there is none. */
+	/* A linked worktree's repository lives elsewhere; NULL when there is none. */
 	const char
 		*git_common; /* its common directory, proven to point back at the workspace */
-	const char *git_notice; /* why a repository elsewhere is left out of the box */
 };
 
 #endif

@@ -39,9 +39,10 @@ enum place_kind {
 
 struct place {
 	enum place_kind kind;
-	const char *target; /* in the box */
-	const char *source; /* on the host, or NULL */
-	const char *text;   /* LINK, FILE; STUB: what the stub says, if it is a file */
+	const char *target;  /* in the box */
+	const char *source;  /* on the host, or NULL */
+	unsigned long inode; /* PROTECT: of what was there; neither shown nor hashed */
+	const char *text;    /* LINK, FILE; STUB: what the stub says, if it is a file */
 	const char *why; /* for the person: "system", "toolchain", "workspace", a rule's text */
 	bool rw;
 	bool dir;      /* a directory (else a file or, for PIN, perhaps a link) */

@@ -170,8 +170,8 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 		p.argv = shell;
 	}
 	p.known = h->known;
-	if (h->git_notice)
-		vec_push(&p.notices, h->git_notice);
+	vec_each(notice, &h->notices)
+		vec_push(&p.notices, *notice);
 	*ret = p;
 	return 0;
 }

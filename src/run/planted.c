@@ -184,23 +184,30 @@ static enum walk_next visit(void *ctx, const struct walk_entry *e)
  * A program outside that replaces a protected file (as `git config` does, by renaming) takes
  * the mount in the box away with the old one. So what was protected is looked at too.
  */
+static bool was_replaced(const struct place *place)
+{
+	struct stat st;
+
+	if (lstat(place->source, &st) < 0)
+		return false;
+	if (place->kind == PLACE_STUB)
+		return !stub_at(AT_FDCWD, place->source);
+	return place->kind == PLACE_PROTECT && st.st_ino != place->inode;
+}
+
 static void find_unprotected(struct search *s)
 {
 	vec_each(place, &s->plan->places) {
-		const char *rel;
-		struct walk_entry e = { .dir = AT_FDCWD, .name = place->source };
+		const char *rel = place->source;
 
-		if (place->kind != PLACE_PROTECT && place->kind != PLACE_STUB)
+		if ((place->kind != PLACE_PROTECT && place->kind != PLACE_STUB) ||
+			!was_replaced(place))
 			continue;
-		if (place->dir || !changed(&e, s->since))
-			continue;
-		rel = path_within(place->source, s->plan->workspace)
-			? path_below(place->source, s->plan->workspace)
-			: place->source;
+		if (path_within(rel, s->plan->workspace))
+			rel = path_below(rel, s->plan->workspace);
 		vec_push(s->found,
-			((struct planted){ rel,
-				"protected, but replaced from outside "
-				"meanwhile" }));
+			((struct planted){
+				rel, "protected, but replaced from outside meanwhile" }));
 	}
 }
 

@@ -93,6 +93,10 @@ int run_box(const struct request *r, const struct plan *p, const struct run_opti
 	if (rc < 0)
 		return rc;
 	result.code = outcome.code;
+	/* Whoever was asked has seen them. */
+	if (!p)
+		vec_each(notice, &planning.plan->notices)
+			vec_push(&result.notes, mem_printf("note: %s", *notice));
 	note_outcome(planning.plan, o, &outcome, &result);
 	note_planted(planning.plan, &since, &result);
 	*ret = result;

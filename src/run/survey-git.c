@@ -304,10 +304,10 @@ static int survey_git_file(struct host *h, struct fault *f)
 	admin = canonical(workspace, line + 8);
 	dir = admin ? believed_git_dir(admin, workspace) : NULL;
 	if (!dir) {
-		h->git_notice =
+		vec_push(&h->notices,
 			mem_printf("the .git file names %s, which does not point back to "
 				   "this directory: left out of the box",
-				str_visible(line + 8));
+				str_visible(line + 8)));
 		return 0;
 	}
 	if (path_within(h->home, dir) || path_within(workspace, dir))

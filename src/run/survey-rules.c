@@ -48,12 +48,13 @@ static bool on_tmpfs(const char *path)
 	return fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
 }
 
-static enum kind kind_at(const char *path)
+static enum kind kind_at(const char *path, unsigned long *ret_inode)
 {
 	struct stat st;
 
 	if (lstat(path, &st) < 0 || stub_at(AT_FDCWD, path))
 		return KIND_ABSENT;
+	*ret_inode = st.st_ino;
 	if (st.st_nlink == 0 && on_tmpfs(path))
 		return KIND_MASKED;
 	return S_ISLNK(st.st_mode)    ? KIND_LINK
@@ -123,7 +124,7 @@ static void add_rule(struct host *h, struct rule rule, const char *root, const c
 				break;
 			continue;
 		}
-		fact.kind = kind_at(fact.path);
+		fact.kind = kind_at(fact.path, &fact.inode);
 		if (fact.kind == KIND_MASKED)
 			return;
 		if (fact.kind == KIND_ABSENT && !could_create_in(at))
@@ -226,9 +227,15 @@ static int check_pattern(const char *option, const char *text, struct fault *f)
 static void add_named(struct host *h, enum rule_kind kind, const pattern_vec *patterns)
 {
 	vec_each(p, patterns) {
-		if (!p->back && !p->wild && decide(patterns, p->body))
-			add_rule(h, (struct rule){ .kind = kind, .why = p->text },
-				h->workspace.real, p->body);
+		if (p->back || p->wild || !decide(patterns, p->body))
+			continue;
+		if (kind == RULE_HIDE &&
+			access(path_join(h->workspace.real, p->body), F_OK) < 0)
+			vec_push(&h->notices,
+				mem_printf("--hide %s: nothing is there now",
+					str_visible(p->text)));
+		add_rule(h, (struct rule){ .kind = kind, .why = p->text }, h->workspace.real,
+			p->body);
 	}
 }
 

@@ -43,6 +43,22 @@ static const char *link_text(int dir, const char *path)
 	return n > 0 ? mem_strndup(buf, (size_t)n) : "";
 }
 
+/*
+ * The canonical path of something that is no link itself: its directory's, which is asked
+ * for once when many mounts come from one directory.
+ */
+static const char *real_path_below(const char *path)
+{
+	static const char *last, *last_real;
+	const char *parent = path_parent(path);
+
+	if (!last || strcmp(parent, last)) {
+		last = parent;
+		last_real = real_path(parent);
+	}
+	return last_real ? path_join(last_real, path_base(path)) : NULL;
+}
+
 /* Look at path, and at what it is after all links. */
 static struct fact look_at(const char *path)
 {
@@ -51,7 +67,12 @@ static struct fact look_at(const char *path)
 
 	if (lstat(path, &st) < 0)
 		return fact;
-	fact.kind = kind_of(&st);
+	fact.kind = fact.real_kind = kind_of(&st);
+	if (fact.kind != KIND_LINK && path[0] == '/' && path[1] && !strstr(path, "/.") &&
+		path[strlen(path) - 1] != '/') {
+		fact.real = real_path_below(path);
+		return fact;
+	}
 	if (fact.kind == KIND_LINK)
 		fact.link = link_text(AT_FDCWD, path);
 	fact.real = real_path(path);

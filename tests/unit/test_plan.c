@@ -355,7 +355,7 @@ static void test_worktree(void **state)
 	struct plan p;
 
 	h.git_common = "/home/ada/main/.git";
-	h.git_notice = "a word about it";
+	vec_push(&h.notices, "a word about it");
 	ADD_RULE(&h, RULE_PROTECT, "hooks", host_dir("/home/ada/main/.git/hooks"));
 	p = resolve_default(&h);
 	must_be(&p, "/home/ada/main/.git", PLACE_BIND, true);

@@ -43,7 +43,8 @@ int step_userns(struct native *n, struct fault *f)
 
 int step_hostname(struct native *n, struct fault *f)
 {
-	if (sethostname(n->plan->name, strlen(n->plan->name)) < 0)
+	/* A name, no protection: podman's own filter refuses it, and lets the rest through. */
+	if (sethostname(n->plan->name, strlen(n->plan->name)) < 0 && errno != EPERM)
 		return fault_set(f, errno, "set the host name");
 	return 0;
 }
