@@ -156,6 +156,14 @@ static bool matters_in_git(const struct walk_entry *e)
 		strcmp(e->name, "refs") && strcmp(e->name, "logs");
 }
 
+/* Protected, so that it cannot have changed: the top of the workspace's git directory. */
+static bool is_own_git(const struct walk_entry *e)
+{
+	if (!str_starts(e->rel, ".git/"))
+		return false;
+	return e->is_dir ? !strcmp(e->rel, ".git/hooks") : !strchr(e->rel + 5, '/');
+}
+
 static enum walk_next visit_dir(struct search *s, const struct walk_entry *e)
 {
 	const char *why = dir_why(e->name);
@@ -172,6 +180,8 @@ static enum walk_next visit(void *ctx, const struct walk_entry *e)
 	struct search *s = ctx;
 	const char *why;
 
+	if (is_own_git(e))
+		return WALK_SKIP;
 	if (e->is_dir)
 		return visit_dir(s, e);
 	why = dir_why(e->name);
