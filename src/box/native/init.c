@@ -79,6 +79,9 @@ void init_loop(struct native *n)
 	int patience = QUIET_MS;
 	sigset_t child;
 
+	/* The memory that is the supervisor's too, as soon as nothing in it is needed here. */
+	mem_release(n->shared);
+	n->plan = NULL;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	poll_fds[0].fd = n->control;
@@ -90,10 +93,7 @@ void init_loop(struct native *n)
 		int ready = poll(poll_fds, 2, patience);
 
 		if (ready == 0) {
-			/* The plan and all: a box may idle for days. */
-			mem_release(n->shared);
-			n->plan = NULL;
-			mem_trim();
+			mem_trim(); /* a box may idle for days */
 			patience = -1;
 		}
 		if (ready <= 0)
