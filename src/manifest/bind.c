@@ -1,0 +1,128 @@
+/*
+ * manifest/bind.c - from a checked tree to structs, by the key table
+ */
+#include "manifest/keys.h"
+#include "manifest/manifest.h"
+#include "base/json-read.h"
+#include "base/str.h"
+
+#include <string.h>
+
+/* What VEC() makes of any type. */
+struct any_vec {
+	char *v;
+	size_t n, cap;
+};
+
+const struct json_value *key_object(const struct key *k, const struct json_value *v)
+{
+	struct json_value *object, *member;
+
+	if (!k->shorthand || v->type != JSON_STRING)
+		return v;
+	object = mem_alloc(sizeof(*object));
+	member = mem_alloc(sizeof(*member));
+	*object = *v;
+	object->type = JSON_OBJECT;
+	object->text = NULL;
+	object->first = member;
+	*member = *v;
+	member->key = k->shorthand;
+	member->key_at = v->at;
+	member->next = NULL;
+	return object;
+}
+
+static struct said said(const struct json_value *v)
+{
+	return (struct said){ .text = v->text, .at = v };
+}
+
+static void bind_strings(const struct json_value *v, said_vec *to)
+{
+	json_each(item, v)
+		vec_push(to, said(item));
+}
+
+static void bind_texts(const struct json_value *v, named_vec *to)
+{
+	json_each(item, v)
+		vec_push(to, ((struct named){ .name = item->key, .value = said(item) }));
+}
+
+static void bind_structs(const struct key *k, const struct json_value *v, struct any_vec *to)
+{
+	size_t n = 0;
+
+	json_each(item, v)
+		n++;
+	to->v = mem_alloc((n + 1) * k->size);
+	to->cap = n;
+	json_each(item, v) {
+		char *one = to->v + k->size * to->n++;
+
+		manifest_bind(k->keys, item, one);
+		*(struct said *)one = (struct said){ .text = item->key, .at = item };
+	}
+}
+
+static unsigned long long whole(const struct json_value *v, enum key_type type)
+{
+	unsigned long long n = 0;
+
+	if (v->type == JSON_NUMBER)
+		return (unsigned long long)v->number;
+	if (type == KEY_SIZE)
+		(void)str_parse_size(v->text, &n);
+	else
+		(void)str_parse_duration(v->text, &n);
+	return n;
+}
+
+static void bind_value(const struct key *k, const struct json_value *v, char *to)
+{
+	void *field = to + k->offset;
+
+	switch (k->type) {
+	case KEY_STRING:
+	case KEY_CHOICE:
+		*(struct said *)field = said(v);
+		break;
+	case KEY_FLAG:
+		*(enum flag *)field = v->boolean ? FLAG_ON : FLAG_OFF;
+		break;
+	case KEY_COUNT:
+	case KEY_SIZE:
+	case KEY_TIME:
+		*(unsigned long long *)field = whole(v, k->type);
+		break;
+	case KEY_NUMBER:
+		*(double *)field = v->number;
+		break;
+	case KEY_STRINGS:
+		bind_strings(v, field);
+		break;
+	case KEY_TEXTS:
+		bind_texts(v, field);
+		break;
+	case KEY_OBJECT:
+		manifest_bind(k->keys, key_object(k, v), to);
+		break;
+	case KEY_OBJECTS:
+	case KEY_MAP:
+		bind_structs(k, v, field);
+		break;
+	case KEY_END:
+		break;
+	}
+}
+
+void manifest_bind(const struct key *keys, const struct json_value *v, void *to)
+{
+	json_each(item, v) {
+		const struct key *k = key_find(keys, item->key);
+
+		if (k)
+			bind_value(k, item, to);
+	}
+}

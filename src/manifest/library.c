@@ -1,0 +1,273 @@
+/*
+ * manifest/library.c - what the names in an agent's whitelists stand for
+ */
+#include "manifest/keys.h"
+#include "manifest/manifest.h"
+#include "manifest/source.h"
+#include "base/fd.h"
+#include "base/json-read.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_ROLE = 1 << 20 };
+
+/* One whitelist: where its entries are declared, and where an agent keeps what was found. */
+struct family {
+	const char *key; /* in an agent and in the library */
+	const struct key *keys;
+	size_t names, used; /* offsets in struct agent */
+	size_t size;
+};
+
+static const struct family skills = { "skills", skill_keys, offsetof(struct agent, skills),
+	offsetof(struct agent, use_skills), sizeof(struct skill) };
+static const struct family mcp_servers = { "mcpServers", mcp_server_keys,
+	offsetof(struct agent, mcp_servers), offsetof(struct agent, use_mcp_servers),
+	sizeof(struct mcp_server) };
+static const struct family plugins = { "plugins", plugin_keys, offsetof(struct agent, plugins),
+	offsetof(struct agent, use_plugins), sizeof(struct plugin) };
+static const struct family hooks = { "hooks", hook_keys, offsetof(struct agent, hooks),
+	offsetof(struct agent, use_hooks), sizeof(struct hook) };
+
+static const struct json_value *entries(const struct manifest_file *file,
+	const struct family *family)
+{
+	return file ? json_member(json_member(file->tree, "library"), family->key) : NULL;
+}
+
+/* In the library of the file that names it, then in the other one. */
+static const struct json_value *find(const struct manifests *m, const struct family *family,
+	const struct said *name)
+{
+	const struct manifest_file *own = manifest_origin(name);
+	const struct manifest_file *other = own == m->user ? m->project : m->user;
+	const struct json_value *v = json_member(entries(own, family), name->text);
+
+	return v ? v : json_member(entries(other, family), name->text);
+}
+
+static const char *nearest(const struct manifests *m, const struct family *family,
+	const char *name)
+{
+	const struct manifest_file *const files[] = { m->project, m->user };
+	VEC(const char *) names = { 0 };
+	const char *near;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		const struct json_value *v = entries(files[i], family);
+
+		for (v = v ? v->first : NULL; v; v = v->next)
+			vec_push(&names, v->key);
+	}
+	near = str_nearest(name, names.v, names.n);
+	return near ? mem_printf(" (did you mean \"%s\"?)", near) : "";
+}
+
+static const char *field_of(const struct agent *a, const char *key)
+{
+	return mem_printf("agents.%s.%s", str_visible(a->name.text), key);
+}
+
+/* "carrel.json and ~/.config/carrel/carrel.json" */
+static const char *files_text(const struct manifests *m)
+{
+	if (m->project && m->user)
+		return mem_printf("%s or %s", str_visible(m->project->name),
+			str_visible(m->user->name));
+	return str_visible(m->project ? m->project->name : m->user->name);
+}
+
+static void missing(const struct manifests *m, const struct family *family,
+	const struct agent *a, const struct said *name, const char *also, problems *bad)
+{
+	manifest_problem(bad, name->at, field_of(a, family->key),
+		"\"%s\" is not declared in library.%s of %s%s%s", str_visible(name->text),
+		family->key, files_text(m), also, nearest(m, family, name->text));
+}
+
+static bool is_dir(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* ---- one entry of each family ---- */
+
+/* What is in no library may be one of the user's own. */
+static bool users_skill(const char *home, const struct said *name, struct skill *ret)
+{
+	const char *path = mem_printf("%s/.claude/skills/%s", home, name->text);
+
+	if (strchr(name->text, '/') || name->text[0] == '.' || !is_dir(path))
+		return false;
+	*ret = (struct skill){ .name = *name, .source = { .text = path, .at = name->at } };
+	return true;
+}
+
+/* The `description:` of the front matter, which is what the client goes by as well. */
+static const char *described(const char *skill)
+{
+	char *text = fd_read_file(AT_FDCWD, path_join(skill, "SKILL.md"), MOST_ROLE);
+	const char *at, *end = text ? strstr(text + 1, "\n---") : NULL;
+
+	if (!text || !str_starts(text, "---\n") || !end)
+		return "";
+	at = strstr(text, "\ndescription:");
+	if (!at || at > end)
+		return "";
+	at += strlen("\ndescription:");
+	at += strspn(at, " \t");
+	return mem_strndup(at, strcspn(at, "\r\n"));
+}
+
+static void resolve_skill(const char *home, struct skill *s, problems *bad)
+{
+	const char *field =
+		mem_printf(s->source.at == s->name.at ? "skill %s" : "library.skills.%s.source",
+			str_visible(s->name.text));
+
+	s->path = source_dir(&s->source, field, home, bad);
+	if (s->path && access(path_join(s->path, "SKILL.md"), R_OK) < 0) {
+		manifest_problem(bad, s->source.at, field, "there is no SKILL.md in %s",
+			str_visible(s->path));
+		s->path = NULL;
+	}
+	if (s->path && !s->description.text)
+		s->description.text = described(s->path);
+}
+
+/* The path of a program that is named with a slash; others are found in the box. */
+static const char *program_path(const struct said *command, const char *field, const char *home,
+	problems *bad)
+{
+	const char *path;
+
+	if (!strchr(command->text, '/'))
+		return NULL;
+	path = manifest_path(command, field, home, bad);
+	if (path && access(path, X_OK) < 0)
+		manifest_problem(bad, command->at, field, "%s cannot be executed: %s",
+			str_visible(path), strerror(errno));
+	return path;
+}
+
+static void resolve_hook(struct hook *h, const char *home, problems *bad)
+{
+	const char *field = mem_printf("library.hooks.%s.command", h->name.text);
+
+	if (!h->command.n)
+		manifest_problem(bad, h->name.at, field, "is empty");
+	else
+		h->path = program_path(&h->command.v[0], field, home, bad);
+}
+
+static void resolve_entry(const struct family *family, const char *home, void *entry,
+	problems *bad)
+{
+	if (family == &skills) {
+		resolve_skill(home, entry, bad);
+	} else if (family == &mcp_servers) {
+		struct mcp_server *s = entry;
+
+		s->path = program_path(&s->command,
+			mem_printf("library.mcpServers.%s.command", s->name.text), home, bad);
+	} else if (family == &plugins) {
+		struct plugin *p = entry;
+
+		p->path = source_dir(&p->source,
+			mem_printf("library.plugins.%s.source", p->name.text), home, bad);
+	} else {
+		resolve_hook(entry, home, bad);
+	}
+}
+
+static bool find_entry(const struct manifests *m, const struct family *family, const char *home,
+	const struct said *name, void *entry)
+{
+	const struct json_value *v = find(m, family, name);
+
+	if (!v)
+		return family == &skills && users_skill(home, name, entry);
+	manifest_bind(family->keys, v, entry);
+	*(struct said *)entry = (struct said){ .text = v->key, .at = v };
+	return true;
+}
+
+static void resolve_family(const struct manifests *m, const struct family *family,
+	const char *home, struct agent *a, problems *bad)
+{
+	const said_vec *names = (const said_vec *)((char *)a + family->names);
+	struct {
+		char *v;
+		size_t n, cap;
+	} *used = (void *)((char *)a + family->used);
+
+	used->v = mem_alloc((names->n + 1) * family->size);
+	used->cap = names->n;
+	vec_each(name, names) {
+		char *entry = used->v + family->size * used->n;
+
+		if (find_entry(m, family, home, name, entry)) {
+			resolve_entry(family, home, entry, bad);
+			used->n++;
+			continue;
+		}
+		missing(m, family, a, name,
+			family == &skills ? mem_printf(", nor is it at %s/.claude/skills/%s",
+						    str_visible(home), str_visible(name->text))
+					  : "",
+			bad);
+	}
+}
+
+static void resolve_mounts(const char *home, struct agent *a, problems *bad)
+{
+	for (size_t i = 0; i < a->mounts.n; i++) {
+		struct agent_mount *m = &a->mounts.v[i];
+		const char *target = m->target.text;
+
+		m->path = manifest_path(&m->source,
+			field_of(a, mem_printf("mounts[%zu].source", i)), home, bad);
+		if (target && target[0] != '/' && !str_starts(target, "~/"))
+			manifest_problem(bad, m->target.at,
+				field_of(a, mem_printf("mounts[%zu].target", i)),
+				"%s is neither absolute nor below ~", str_visible(target));
+	}
+}
+
+static void resolve_role(const char *home, struct agent *a, problems *bad)
+{
+	const char *field = field_of(a, "role");
+	const char *path;
+
+	if (!a->role.text)
+		return;
+	path = manifest_path(&a->role, field, home, bad);
+	if (!path)
+		return;
+	a->role_path = path;
+	a->role_text = fd_read_file(AT_FDCWD, path, MOST_ROLE);
+	if (!a->role_text)
+		manifest_problem(bad, a->role.at, field, "%s: %s", str_visible(path),
+			errno == EFBIG            ? "larger than 1 MB"
+				: errno == EINVAL ? "not a regular file"
+						  : strerror(errno));
+}
+
+void manifest_resolve(const struct manifests *m, const char *home, struct agent *a,
+	problems *bad)
+{
+	resolve_family(m, &skills, home, a, bad);
+	resolve_family(m, &mcp_servers, home, a, bad);
+	resolve_family(m, &plugins, home, a, bad);
+	resolve_family(m, &hooks, home, a, bad);
+	resolve_role(home, a, bad);
+	resolve_mounts(home, a, bad);
+}

@@ -1,0 +1,165 @@
+/*
+ * manifest/manifest.h - agents as a project and its user declare them
+ *
+ * carrel.json ─▶ tree, checked against the key table ─▶ one agent composed ─▶ struct agent
+ *
+ * Two files are read: the project's and, under it, the user's own. An agent of the project
+ * wins whole over the user's of the same name; `extends` composes one from another. A name in
+ * an agent's whitelist is looked for in the library of the file that wrote it down, then in
+ * the other. Everything that is wrong is reported at once, each with its file, line and
+ * column; nothing here prints and nothing is started before all of it is right.
+ */
+#ifndef MANIFEST_MANIFEST_H
+#define MANIFEST_MANIFEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/mem.h"
+
+struct fault;
+struct json_value;
+
+#define MANIFEST_NAME "carrel.json"
+
+/* "carrel.json:3:7: agents.x.skils: unknown key (did you mean ...)", safe to print. */
+typedef VEC(const char *) problems;
+
+struct manifest_file {
+	const char *path; /* absolute */
+	const char *dir;  /* where its relative paths begin, canonical */
+	const char *name; /* for messages */
+	bool project;     /* hostile until it was approved */
+	const char *bytes;
+	size_t size;
+	const struct json_value *tree;
+};
+
+struct manifests {
+	struct manifest_file *project, *user; /* either may be NULL, not both */
+};
+
+/* ---- what an agent says; bound from the tree by manifest/bind.c ---- */
+
+struct said {
+	const char *text; /* NULL: not said */
+	const struct json_value *at;
+};
+typedef VEC(struct said) said_vec;
+
+struct named {
+	const char *name;
+	struct said value;
+};
+typedef VEC(struct named) named_vec;
+
+enum flag { FLAG_UNSAID, FLAG_OFF, FLAG_ON };
+
+struct skill {
+	struct said name, source, description;
+	const char *path; /* of the directory on the host, canonical */
+};
+
+struct mcp_server {
+	struct said name, command;
+	said_vec args;
+	named_vec env;
+	const char *path; /* of a command with a slash in it, on the host, canonical */
+};
+
+struct plugin {
+	struct said name, source;
+	const char *path;
+};
+
+struct hook {
+	struct said name, event, matcher;
+	said_vec command;
+	unsigned long long timeout;
+	const char *path; /* as in struct mcp_server */
+};
+
+struct agent_mount {
+	struct said self, source, target, mode;
+	const char *path; /* of the source, canonical */
+};
+
+struct agent_ssh {
+	struct said self, host, identity_file, host_name, user, known_host_key;
+	unsigned long long port;
+};
+
+struct agent {
+	struct said name, description, extends, harness, model, effort, role, prompt;
+	said_vec command, args;
+	said_vec skills, mcp_servers, plugins, hooks;
+	said_vec tools, allowed_tools, disallowed_tools;
+	struct {
+		said_vec allow, deny;
+		enum flag skip_prompts;
+	} permissions;
+	named_vec env;
+	VEC(struct agent_ssh) ssh;
+	struct said home;
+	struct {
+		struct said mode;
+		said_vec protect, hide;
+	} workspace;
+	VEC(struct agent_mount) mounts;
+	struct {
+		struct said mode;
+		said_vec allow, deny, ports;
+		enum flag ask;
+	} network;
+	struct {
+		unsigned long long memory, pids, files, time, disk, scratch, tokens;
+		double cpus, usd;
+	} limits;
+	struct said image, engine;
+
+	/* manifest/library.c: what the names in the whitelists stand for, in that order */
+	VEC(struct skill) use_skills;
+	VEC(struct mcp_server) use_mcp_servers;
+	VEC(struct plugin) use_plugins;
+	VEC(struct hook) use_hooks;
+	const char *role_path, *role_text; /* the role's file, and what it says */
+};
+
+/*
+ * Read the project's manifest in dir, or the file `only`, and the user's. A file that is not
+ * there is no problem unless it was named; when there is none at all the fault says where
+ * they were looked for. Other troubles go to problems (and -EINVAL is returned).
+ */
+int manifest_load(const char *dir, const char *only, struct manifests *ret, problems *bad,
+	struct fault *f);
+
+/* The names of all agents, the project's first; each once. */
+void manifest_names(const struct manifests *m, said_vec *ret);
+
+/* The file that a value was read from. */
+const struct manifest_file *manifest_origin(const struct said *said);
+
+/* Compose and bind one agent; a fault when there is none of that name. */
+int manifest_agent(const struct manifests *m, const char *name, struct agent *ret,
+	problems *bad, struct fault *f);
+
+/*
+ * Look up everything that the agent names: library, role, sources. home is the user's, for
+ * `~` and for skills that are in no library.
+ */
+void manifest_resolve(const struct manifests *m, const char *home, struct agent *a,
+	problems *bad);
+
+/*
+ * The path that a text in a manifest means: relative to its file, absolute, or below home.
+ * Canonical. NULL and a problem when it is not there, or when a path that a project's manifest
+ * writes as lying in the project leads out of it.
+ */
+const char *manifest_path(const struct said *said, const char *field, const char *home,
+	problems *bad);
+
+/* Add "file:line:column: field: ..." about a value. */
+void manifest_problem(problems *bad, const struct json_value *at, const char *field,
+	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+#endif

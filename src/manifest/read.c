@@ -1,0 +1,141 @@
+/*
+ * manifest/read.c - the files
+ *
+ * A manifest is read once, as bytes: what is checked, hashed for trust and composed is the
+ * same, whatever happens to the file meanwhile.
+ */
+#include "manifest/keys.h"
+#include "manifest/manifest.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/json-read.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "base/xdg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_BYTES = 10 << 20 };
+
+/* At most one byte more than is allowed. A file that grows meanwhile is cut, and bad JSON. */
+static bool read_all(int fd, struct manifest_file *file)
+{
+	size_t n = 0, max;
+	struct stat st;
+	ssize_t got;
+	char *bytes;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	max = st.st_size > MOST_BYTES ? MOST_BYTES + 1 : (size_t)st.st_size;
+	bytes = mem_alloc(max + 1);
+	while (n < max && (got = read(fd, bytes + n, max - n)) != 0) {
+		if (got < 0 && errno != EINTR)
+			return false;
+		n += got > 0 ? (size_t)got : 0;
+	}
+	file->bytes = bytes;
+	file->size = n;
+	return true;
+}
+
+/* Open what must be a plain file; -1 and errno. */
+static int open_plain(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void parse(struct manifest_file *file, problems *bad)
+{
+	json_errors errors = { 0 };
+
+	if (file->size > MOST_BYTES) {
+		problem_add(bad, mem_printf("%s: larger than 10 MB", str_visible(file->name)));
+		return;
+	}
+	if (json_read(file->bytes, file->size, file, &file->tree, &errors) < 0) {
+		vec_each(e, &errors)
+			problem_add(bad,
+				mem_printf("%s:%u:%u: %s", str_visible(file->name), e->at.line,
+					e->at.column, e->text));
+		return;
+	}
+	manifest_check(file, bad);
+}
+
+/* NULL when there is no such file; other troubles are a problem. */
+static struct manifest_file *load(const char *path, const char *name, bool project,
+	problems *bad)
+{
+	auto_close int fd = open_plain(path);
+	struct manifest_file *file;
+	char real[PATH_MAX];
+
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return NULL;
+	file = mem_alloc(sizeof(*file));
+	*file = (struct manifest_file){ .path = path, .name = name, .project = project };
+	if (fd < 0 || !read_all(fd, file) || !realpath(path, real)) {
+		vec_push(bad, mem_printf("%s: %s", str_visible(name), strerror(errno)));
+		return file;
+	}
+	file->path = mem_strdup(real);
+	/* Relative to where it was found: a link to a shared manifest stays usable. */
+	file->dir = realpath(path_parent(path), real) ? mem_strdup(real) : path_parent(path);
+	parse(file, bad);
+	return file;
+}
+
+static int none_found(const char *project, const char *user, struct fault *f)
+{
+	fault_set(f, 0, "no manifest: neither %s nor %s is there", str_visible(project),
+		user ? str_visible(user) : "one of the user (HOME is not set)");
+	return fault_fix(f, "`carrel init` writes one; `carrel run -- CMD` needs none.");
+}
+
+static bool same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+		x.st_ino == y.st_ino;
+}
+
+int manifest_load(const char *dir, const char *only, struct manifests *ret, problems *bad,
+	struct fault *f)
+{
+	const char *config = xdg_config();
+	const char *user = config ? path_join(config, MANIFEST_NAME) : NULL;
+	const char *project = path_clean(path_join(dir, only ? only : MANIFEST_NAME));
+	struct manifests m = { 0 };
+
+	/* Started in the configuration directory itself, or with -m on the user's own. */
+	if (user && same_file(project, user))
+		project = NULL;
+	if (project)
+		m.project = load(project, only ? only : MANIFEST_NAME, true, bad);
+	if (project && !m.project && only)
+		return fault_set(f, ENOENT, "manifest %s", str_visible(only));
+	if (user)
+		m.user = load(user, user, false, bad);
+	if (!m.project && !m.user)
+		return none_found(path_join(dir, MANIFEST_NAME), user, f);
+	*ret = m;
+	return bad->n ? -EINVAL : 0;
+}

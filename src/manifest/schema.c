@@ -1,0 +1,215 @@
+/*
+ * manifest/schema.c - the key table itself
+ *
+ * The order is the order of the documentation.
+ */
+#include "manifest/keys.h"
+#include "manifest/manifest.h"
+
+#include <string.h>
+
+const struct key skill_keys[] = {
+	{ "source", KEY_STRING, offsetof(struct skill, source), .required = true,
+		.doc = "The skill's directory, with a SKILL.md in it: relative to this file, "
+		       "absolute, or below `~`." },
+	{ "description", KEY_STRING, offsetof(struct skill, description),
+		.doc = "One line for the catalog that the agent reads at its start." },
+	{ 0 },
+};
+
+const struct key mcp_server_keys[] = {
+	{ "command", KEY_STRING, offsetof(struct mcp_server, command), .required = true,
+		.doc = "The server's program: a name on the box's PATH, or a path as in "
+		       "`source`. It is run without a shell." },
+	{ "args", KEY_STRINGS, offsetof(struct mcp_server, args), .doc = "Its arguments." },
+	{ "env", KEY_TEXTS, offsetof(struct mcp_server, env),
+		.doc = "Variables for this server alone, in the forms of an agent's `env`." },
+	{ 0 },
+};
+
+const struct key plugin_keys[] = {
+	{ "source", KEY_STRING, offsetof(struct plugin, source), .required = true,
+		.doc = "The plugin's directory: relative to this file, absolute, or below "
+		       "`~`." },
+	{ 0 },
+};
+
+const struct key hook_keys[] = {
+	{ "event", KEY_STRING, offsetof(struct hook, event), .required = true,
+		.doc = "When it runs, in the client's words: `PreToolUse`, `Stop`." },
+	{ "matcher", KEY_STRING, offsetof(struct hook, matcher),
+		.doc = "For which tools, a pattern of the client's." },
+	{ "command", KEY_STRINGS, offsetof(struct hook, command), .required = true,
+		.doc = "The program and its arguments, run without a shell in the box; a path "
+		       "with a slash is relative to this file." },
+	{ "timeout", KEY_TIME, offsetof(struct hook, timeout), .doc = "How long it may take." },
+	{ 0 },
+};
+
+static const struct key library_keys[] = {
+	{ "skills", KEY_MAP, .keys = skill_keys, .size = sizeof(struct skill), .plain = true,
+		.doc = "Skills by name." },
+	{ "mcpServers", KEY_MAP, .keys = mcp_server_keys, .size = sizeof(struct mcp_server),
+		.plain = true, .doc = "MCP servers by name." },
+	{ "plugins", KEY_MAP, .keys = plugin_keys, .size = sizeof(struct plugin), .plain = true,
+		.doc = "Plugins of Claude Code by name." },
+	{ "hooks", KEY_MAP, .keys = hook_keys, .size = sizeof(struct hook), .plain = true,
+		.doc = "Hooks by name: programs that the client runs at its events." },
+	{ 0 },
+};
+
+#define AT(field) offsetof(struct agent, field)
+
+static const struct key permission_keys[] = {
+	{ "allow", KEY_STRINGS, AT(permissions.allow), .joins = true,
+		.doc = "Rules in the client's own language for what needs no asking." },
+	{ "deny", KEY_STRINGS, AT(permissions.deny), .joins = true,
+		.doc = "Rules for what is refused." },
+	{ "skipPrompts", KEY_FLAG, AT(permissions.skip_prompts), .standard = "true",
+		.doc = "The client asks for nothing: the box is what holds the agent." },
+	{ 0 },
+};
+
+static const struct key workspace_keys[] = {
+	{ "mode", KEY_CHOICE, AT(workspace.mode), .choices = "direct|overlay",
+		.standard = "\"direct\"",
+		.doc = "Whether the agent edits the project itself or a layer on top of it." },
+	{ "protect", KEY_STRINGS, AT(workspace.protect), .joins = true,
+		.doc = "Paths and patterns that stay read-only, as with --protect." },
+	{ "hide", KEY_STRINGS, AT(workspace.hide), .joins = true,
+		.doc = "Paths and patterns that cannot be read, as with --hide." },
+	{ 0 },
+};
+
+static const struct key mount_keys[] = {
+	{ "source", KEY_STRING, offsetof(struct agent_mount, source), .required = true,
+		.doc = "A path of the host: relative to this file, absolute, or below `~`." },
+	{ "target", KEY_STRING, offsetof(struct agent_mount, target),
+		.doc = "Where it is in the box, absolute or below `~`; the same path if not "
+		       "given." },
+	{ "mode", KEY_CHOICE, offsetof(struct agent_mount, mode), .choices = "ro|rw",
+		.standard = "\"ro\"", .doc = "Whether the agent may write to it." },
+	{ 0 },
+};
+
+static const struct key ssh_keys[] = {
+	{ "Host", KEY_STRING, offsetof(struct agent_ssh, host), .required = true,
+		.doc = "The name the agent uses." },
+	{ "IdentityFile", KEY_STRING, offsetof(struct agent_ssh, identity_file),
+		.required = true,
+		.doc = "The private key on the host, absolute or below `~`." },
+	{ "Hostname", KEY_STRING, offsetof(struct agent_ssh, host_name), .required = true,
+		.doc = "The host's real name or address." },
+	{ "User", KEY_STRING, offsetof(struct agent_ssh, user), .required = true,
+		.doc = "The user there." },
+	{ "Port", KEY_COUNT, offsetof(struct agent_ssh, port), .required = true,
+		.most = "65535", .doc = "The port there." },
+	{ "KnownHostKey", KEY_STRING, offsetof(struct agent_ssh, known_host_key),
+		.doc = "The host's public key." },
+	{ 0 },
+};
+
+static const struct key network_keys[] = {
+	{ "mode", KEY_CHOICE, AT(network.mode), .choices = "none|allow|open|host",
+		.standard = "\"none\"",
+		.doc = "`none`: the box's own loopback alone; `host`: the host's network." },
+	{ "allow", KEY_STRINGS, AT(network.allow), .joins = true,
+		.doc = "Hosts and ports that may be reached, with mode `allow`." },
+	{ "deny", KEY_STRINGS, AT(network.deny), .joins = true, .doc = "Hosts that may not." },
+	{ "ask", KEY_FLAG, AT(network.ask), .doc = "Ask about an unknown host." },
+	{ "ports", KEY_STRINGS, AT(network.ports), .joins = true,
+		.doc = "Ports of the host's loopback that lead to a server in the box." },
+	{ 0 },
+};
+
+static const struct key limit_keys[] = {
+	{ "memory", KEY_SIZE, AT(limits.memory), .doc = "Memory of all processes." },
+	{ "cpus", KEY_NUMBER, AT(limits.cpus), .doc = "Processors." },
+	{ "pids", KEY_COUNT, AT(limits.pids), .most = "4194304",
+		.doc = "Processes and threads." },
+	{ "files", KEY_COUNT, AT(limits.files), .most = "1073741824",
+		.doc = "Open files of each process." },
+	{ "time", KEY_TIME, AT(limits.time), .most = "3650d",
+		.doc = "Wall-clock time, as `30m`." },
+	{ "disk", KEY_SIZE, AT(limits.disk), .doc = "What may be written to the workspace." },
+	{ "scratch", KEY_SIZE, AT(limits.scratch), .most = "1024T",
+		.doc = "What may be written outside the workspace: home, /tmp." },
+	{ "usd", KEY_NUMBER, AT(limits.usd), .doc = "Money spent on the model." },
+	{ "tokens", KEY_COUNT, AT(limits.tokens), .doc = "Tokens used." },
+	{ 0 },
+};
+
+const struct key agent_keys[] = {
+	{ "description", KEY_STRING, AT(description), .doc = "What this agent is for." },
+	{ "extends", KEY_STRING, AT(extends),
+		.doc = "Another agent to begin with. What is said here wins; whitelists, "
+		       "rules, "
+		       "mounts and variables are added to its own." },
+	{ "harness", KEY_CHOICE, AT(harness), .choices = "claude|codex|gemini|opencode|command",
+		.standard = "\"claude\"", .doc = "The client that is run." },
+	{ "command", KEY_STRINGS, AT(command),
+		.doc = "With harness `command`: the program and its arguments." },
+	{ "args", KEY_STRINGS, AT(args), .doc = "More arguments for the client." },
+	{ "model", KEY_STRING, AT(model), .doc = "The model, in the client's words." },
+	{ "effort", KEY_STRING, AT(effort),
+		.doc = "How hard it thinks, in the client's words." },
+	{ "role", KEY_STRING, AT(role),
+		.doc = "A text file with the agent's standing instructions; it becomes the "
+		       "client's CLAUDE.md or AGENTS.md, beside the project's own." },
+	{ "prompt", KEY_STRING, AT(prompt), .doc = "What the agent is told at its start." },
+	{ "skills", KEY_STRINGS, AT(skills), .joins = true,
+		.doc = "Names of the library's skills, or of those in `~/.claude/skills`." },
+	{ "mcpServers", KEY_STRINGS, AT(mcp_servers), .joins = true,
+		.doc = "Names of the library's MCP servers." },
+	{ "plugins", KEY_STRINGS, AT(plugins), .joins = true,
+		.doc = "Names of the library's plugins." },
+	{ "hooks", KEY_STRINGS, AT(hooks), .joins = true,
+		.doc = "Names of the library's hooks." },
+	{ "tools", KEY_STRINGS, AT(tools),
+		.doc = "The only tools the client has; all of its own if empty." },
+	{ "allowedTools", KEY_STRINGS, AT(allowed_tools), .joins = true,
+		.doc = "Tools that need no asking; limits nothing." },
+	{ "disallowedTools", KEY_STRINGS, AT(disallowed_tools), .joins = true,
+		.doc = "Tools the client does not have." },
+	{ "permissions", KEY_OBJECT, .keys = permission_keys,
+		.doc = "What the client asks for." },
+	{ "env", KEY_TEXTS, AT(env),
+		.doc = "Variables. `?MESSAGE` asks on the terminal without echo; `${NAME}` is "
+		       "the host's variable; `!COMMAND ARG` is what a program of the host "
+		       "prints; anything else is the value itself. A value that begins like "
+		       "one of these is written with a backslash in front." },
+	{ "ssh", KEY_OBJECTS, AT(ssh), .keys = ssh_keys, .size = sizeof(struct agent_ssh),
+		.joins = true, .doc = "Keys the agent can use and not read." },
+	{ "home", KEY_CHOICE, AT(home), .choices = "declared|mine|direct",
+		.standard = "\"declared\"", .doc = "What is in the agent's home." },
+	{ "workspace", KEY_OBJECT, .keys = workspace_keys, .shorthand = "mode",
+		.doc = "How the project is seen." },
+	{ "mounts", KEY_OBJECTS, AT(mounts), .keys = mount_keys,
+		.size = sizeof(struct agent_mount), .joins = true,
+		.doc = "More paths of the host." },
+	{ "network", KEY_OBJECT, .keys = network_keys, .shorthand = "mode",
+		.doc = "What it can reach." },
+	{ "limits", KEY_OBJECT, .keys = limit_keys, .doc = "What it may use up." },
+	{ "image", KEY_STRING, AT(image), .standard = "\"host\"",
+		.doc = "What the box's programs come from." },
+	{ "engine", KEY_CHOICE, AT(engine), .choices = "native", .standard = "\"native\"",
+		.doc = "What builds the box." },
+	{ 0 },
+};
+
+const struct key manifest_keys[] = {
+	{ "$schema", KEY_STRING, .doc = "For editors." },
+	{ "library", KEY_OBJECT, .keys = library_keys,
+		.doc = "What agents can be given, by name." },
+	{ "agents", KEY_MAP, .keys = agent_keys, .size = sizeof(struct agent),
+		.doc = "Agents by name." },
+	{ 0 },
+};
+
+const struct key *key_find(const struct key *keys, const char *name)
+{
+	for (; keys->name; keys++)
+		if (!strcmp(keys->name, name))
+			return keys;
+	return NULL;
+}

@@ -1,0 +1,16 @@
+/*
+ * manifest/source.h - paths that a manifest names, on the host
+ */
+#ifndef MANIFEST_SOURCE_H
+#define MANIFEST_SOURCE_H
+
+#include "manifest/manifest.h"
+
+/* Relative to dir, absolute, or below home; clean, links not followed. */
+const char *source_expand(const char *text, const char *dir, const char *home);
+
+/* manifest_path() of a directory in which no link leads out of it. */
+const char *source_dir(const struct said *said, const char *field, const char *home,
+	problems *bad);
+
+#endif

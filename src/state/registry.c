@@ -1,0 +1,314 @@
+/*
+ * state/registry.c - the names of the boxes that run now
+ *
+ * Theory of operation. A name is an exclusive flock(2) on NAME.lock in the runtime directory.
+ * The lock belongs to the open file description: it goes when the last descriptor for it
+ * is closed, which the kernel does however the supervisor ends. A file without a lock
+ * is left over from a crash and means nothing.
+ *
+ * Whoever gives a name back removes the file while holding the lock, so a lock counts only if
+ * the name still leads to the locked inode; else somebody removed it in between and we
+ * start over. Only the holder removes, so nobody's file disappears under him.
+ *
+ * To look without creating or writing anything, registry_peek() takes a shared lock for a
+ * moment. It must not make a claim at that moment fail: who does not get the lock tries a
+ * shared one, and where that is to be had only lookers were in the way.
+ *
+ * Without the directory (no session made one, or it is read-only, full or somebody else's, or
+ * has no locks) a box must start nevertheless: cron, a CI job, a container or a system user
+ * have no session and often no home either. The lock is then a socket bound to an abstract
+ * address that holds uid and name; the kernel frees it just the same. Such starts keep apart
+ * from each other, and from names that are locked as files if we know where those are. A start
+ * with files does not ask about sockets: anybody on the machine may bind one, and could keep
+ * us from a name. Abstract addresses belong to a network namespace, so two containers do not
+ * see each other's.
+ */
+#include "state/registry.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "base/xdg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	NAME_MAX_LENGTH = 63, /* what a host name may be */
+	LAST_NUMBER = 9999,
+	TRIES = 100,      /* a file that is gone again, or others that only look */
+	PAUSE_NS = 50000, /* a look is over in far less */
+	DIR_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC,
+	/* Not blocking: somebody may have put a FIFO there. */
+	FILE_FLAGS = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+};
+
+struct lock_name {
+	char text[NAME_MAX_LENGTH + sizeof(".lock")];
+};
+
+static struct lock_name lock_name(const char *name)
+{
+	struct lock_name l;
+
+	snprintf(l.text, sizeof(l.text), "%.*s.lock", NAME_MAX_LENGTH, name);
+	return l;
+}
+
+/*
+ * One way to try one name: 0 and the lock, or -1 for a way that only looks; -EADDRINUSE when
+ * the name is taken; another -errno when this way does not work here.
+ */
+typedef int try_fn(int dir, const char *name, int *ret_lock);
+
+/* --- files ----------------------------------------------------------------------- */
+
+/* 0, or -EADDRINUSE when a box has it. */
+static int lock_exclusive(int fd)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+
+	for (int i = 0; i < TRIES; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		if (flock(fd, LOCK_SH | LOCK_NB) < 0)
+			return errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
+		flock(fd, LOCK_UN);
+		nanosleep(&pause, NULL);
+	}
+	return -EADDRINUSE;
+}
+
+static bool is_named(int fd, int dir, const char *file)
+{
+	struct stat held, named;
+
+	return fstat(fd, &held) == 0 && fstatat(dir, file, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+		held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+static int take_file(int dir, const char *name, int *ret_lock)
+{
+	const struct lock_name file = lock_name(name);
+
+	for (int i = 0; i < TRIES; i++) {
+		/* For writing, because NFS locks for writers only. */
+		auto_close int fd = openat(dir, file.text, O_RDWR | O_CREAT | FILE_FLAGS, 0600);
+		int rc = fd < 0 ? -errno : lock_exclusive(fd);
+
+		if (rc < 0)
+			return rc;
+		if (is_named(fd, dir, file.text)) {
+			*ret_lock = take_fd(&fd);
+			return 0;
+		}
+	}
+	return -EADDRINUSE; /* at least, it is not to be had */
+}
+
+static int look_file(int dir, const char *name, int *ret_lock)
+{
+	auto_close int fd = -1;
+
+	/* Where there is no directory yet there are no locks. */
+	if (dir >= 0)
+		fd = openat(dir, lock_name(name).text, O_RDONLY | FILE_FLAGS);
+	if (dir >= 0 && fd < 0 && errno != ENOENT)
+		return -errno;
+	if (fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
+	*ret_lock = -1;
+	return 0;
+}
+
+/* --- sockets --------------------------------------------------------------------- */
+
+static int open_socket(const char *name, struct sockaddr_un *ret, socklen_t *ret_size)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "carrel/%u/%s", getuid(),
+		name);
+
+	*ret = a;
+	*ret_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	/* Datagrams: one can connect to such a socket although nobody listens. */
+	return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+/* Where no file can be made, there may be some of earlier. What cannot be read is no lock. */
+static bool is_file_locked(int dir, const char *name)
+{
+	int unused;
+
+	return look_file(dir, name, &unused) == -EADDRINUSE;
+}
+
+static int take_socket(int dir, const char *name, int *ret_lock)
+{
+	struct sockaddr_un address;
+	socklen_t size;
+	auto_close int fd = open_socket(name, &address, &size);
+
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, size) < 0)
+		return -errno;
+	if (is_file_locked(dir, name))
+		return -EADDRINUSE;
+	*ret_lock = take_fd(&fd);
+	return 0;
+}
+
+static int look_socket(int dir, const char *name, int *ret_lock)
+{
+	struct sockaddr_un address;
+	socklen_t size;
+	auto_close int fd = open_socket(name, &address, &size);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)&address, size) == 0 ||
+		errno != ECONNREFUSED || is_file_locked(dir, name))
+		return -EADDRINUSE;
+	*ret_lock = -1;
+	return 0;
+}
+
+/* --- which name ------------------------------------------------------------------ */
+
+/* The name itself for 1, or with -NUMBER after it; a name too long for that is cut. */
+static void add_number(const char *name, int number, char ret[static NAME_MAX_LENGTH + 1])
+{
+	char suffix[16] = "";
+
+	if (number > 1)
+		snprintf(suffix, sizeof(suffix), "-%d", number);
+	snprintf(ret, NAME_MAX_LENGTH + 1, "%.*s%s", (int)(NAME_MAX_LENGTH - strlen(suffix)),
+		name, suffix);
+}
+
+static int find(try_fn *try, int dir, const char *name, enum claim_how how, struct claim *ret)
+{
+	int last = how == CLAIM_STRICT ? 1 : LAST_NUMBER, rc = -EADDRINUSE, lock = -1;
+	char candidate[NAME_MAX_LENGTH + 1];
+
+	for (int i = 1; i <= last && rc == -EADDRINUSE; i++) {
+		add_number(name, i, candidate);
+		rc = try(dir, candidate, &lock);
+	}
+	if (rc == 0)
+		*ret = (struct claim){ .name = mem_strdup(candidate), .lock = lock };
+	return rc;
+}
+
+static int check_name(const char *name, enum claim_how how, struct fault *f)
+{
+	size_t n = strlen(name);
+
+	if (n && name[0] != '.' && !strchr(name, '/') &&
+		(how == CLAIM_NEXT || n <= NAME_MAX_LENGTH))
+		return 0;
+	return fault_set(f, 0, "a box cannot be named '%s'", str_visible(name));
+}
+
+static int explain(int rc, const char *name, enum claim_how how, struct fault *f)
+{
+	const char *seen = str_visible(name);
+
+	if (rc != -EADDRINUSE)
+		return rc < 0 ? fault_set(f, -rc, "take the name '%s' for the box", seen) : 0;
+	if (how == CLAIM_NEXT) {
+		fault_set(f, 0, "boxes named '%s', '%s-2' and so on up to '%s-%d' are running",
+			seen, seen, seen, LAST_NUMBER);
+		return fault_fix(f, "Choose another --name.");
+	}
+	fault_set(f, 0, "a box named '%s' is running already", seen);
+	return fault_fix(f,
+		"Choose another --name, or leave it out and carrel will find a free one.");
+}
+
+/* Found, or not to be found: else this way does not work here. */
+static bool is_settled(int rc)
+{
+	return rc == 0 || rc == -EADDRINUSE;
+}
+
+/* The session's part is not for us to make: it would be in the session's way. */
+static bool make_directory(const char *path)
+{
+	struct fault unused = { 0 };
+
+	return path && access(path_parent(path), F_OK) == 0 && xdg_make(path, &unused) == 0;
+}
+
+int registry_claim(const char *name, enum claim_how how, struct claim *ret, struct fault *f)
+{
+	const char *path = xdg_runtime();
+	auto_close int dir = -1;
+	int rc = check_name(name, how, f);
+	bool made;
+
+	if (rc < 0)
+		return rc;
+	made = make_directory(path);
+	dir = path ? open(path, DIR_FLAGS) : -1;
+	rc = made ? find(take_file, dir, name, how, ret) : -ENOENT;
+	if (!is_settled(rc))
+		rc = find(take_socket, dir, name, how, ret);
+	return explain(rc, name, how, f);
+}
+
+/* Would make_directory() succeed? */
+static bool could_be_made(const char *path)
+{
+	struct stat st;
+
+	if (!path)
+		return false;
+	if (stat(path, &st) == 0)
+		return S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+			access(path, W_OK | X_OK) == 0;
+	return errno == ENOENT && access(path_parent(path), W_OK | X_OK) == 0;
+}
+
+int registry_peek(const char *name, enum claim_how how, struct claim *ret, struct fault *f)
+{
+	const char *path = xdg_runtime();
+	auto_close int dir = -1;
+	int rc = check_name(name, how, f);
+
+	if (rc < 0)
+		return rc;
+	dir = path ? open(path, DIR_FLAGS) : -1;
+	rc = could_be_made(path) ? find(look_file, dir, name, how, ret) : -ENOENT;
+	if (!is_settled(rc))
+		rc = find(look_socket, dir, name, how, ret);
+	return explain(rc, name, how, f);
+}
+
+void registry_release(struct claim *claim)
+{
+	const char *path = xdg_runtime();
+	auto_close int dir = -1;
+	struct lock_name file;
+
+	if (claim->lock < 0)
+		return;
+	dir = path ? open(path, DIR_FLAGS) : -1;
+	file = lock_name(claim->name);
+	/* Never true for a socket, nor for a file that has become another box's. */
+	if (dir >= 0 && is_named(claim->lock, dir, file.text))
+		unlinkat(dir, file.text, 0);
+	fd_close(&claim->lock);
+}

@@ -1,0 +1,32 @@
+/*
+ * state/registry.h - the names of the boxes that run now
+ *
+ * A name is taken while somebody holds a lock on NAME.lock in the runtime directory, and
+ * nobody does any more once its supervisor is gone, however it went. So there is nothing to
+ * clean up after a crash, and two starts at the same moment cannot get one name.
+ */
+#ifndef STATE_REGISTRY_H
+#define STATE_REGISTRY_H
+
+struct fault;
+
+enum claim_how {
+	CLAIM_NEXT,   /* the name, or with -2, -3 ... the first that is free */
+	CLAIM_STRICT, /* the name or a fault */
+};
+
+struct claim {
+	const char *name;
+	int lock; /* held as long as it is open; -1: only looked */
+};
+
+/* Take a name. Released by registry_release(), or by the end of the process. */
+int registry_claim(const char *name, enum claim_how how, struct claim *ret, struct fault *f);
+
+/* The name that registry_claim() would take now; creates nothing. */
+int registry_peek(const char *name, enum claim_how how, struct claim *ret, struct fault *f);
+
+/* Give the name back and remove its file. Does nothing for a claim that only looked. */
+void registry_release(struct claim *claim);
+
+#endif
