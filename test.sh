@@ -3,10 +3,12 @@
 #
 #	./test.sh		everything
 #	./test.sh quick		no sanitizers, no fuzzing
-#	./test.sh PART...	unit layers golden cli real escape degrade fault
+#	./test.sh PART...	unit layers golden cli real clients escape degrade fault
 #				asan fuzz demo shell
 #
 # As root on Debian it installs the packages that are missing; as anybody else it says which.
+# The clients that are tested are installed with npm by tests/clients/install.sh and kept
+# (1.1 GB); with CARREL_NO_CLIENTS=1 these tests are skipped.
 # Whole-program tests run as a normal user either way. The builds stay in build-test/,
 # build-asan/ and build-fuzz/ (in a temporary directory where the tree is not ours to
 # write to); everything else that is made is removed.
@@ -17,8 +19,8 @@ set -eu
 cd "$(dirname "$0")"
 here=$(pwd)
 
-parts='unit layers golden cli real escape degrade fault asan fuzz demo shell'
-quick='unit layers golden cli real escape degrade fault demo shell'
+parts='unit layers golden cli real clients escape degrade fault asan fuzz demo shell'
+quick='unit layers golden cli real clients escape degrade fault demo shell'
 fuzz_seconds=${FUZZ_SECONDS:-10}
 
 # Not with the sanitizers, whose runtime needs rlimits and /proc, and reports a SIGSEGV as its own.
@@ -68,6 +70,13 @@ get_packages() {
 	apt-get -qq update
 	# shellcheck disable=SC2086
 	apt-get -qq install -y --no-install-recommends $missing >/dev/null
+}
+
+get_clients() {
+	[ "${CARREL_NO_CLIENTS-}" != 1 ] || return 0
+	CARREL_CLIENTS=$(timeout -k 10 900 tests/clients/install.sh 2>"$work/log") ||
+		{ cat "$work/log"; fail 'cannot install the clients (CARREL_NO_CLIENTS=1: without)'; }
+	export CARREL_CLIENTS
 }
 
 # ---- building ---------------------------------------------------------------------------
@@ -187,7 +196,14 @@ part_layers() {
 	python_tests layers "$test_build" tests/test_layers.py
 }
 
+part_clients() {
+	get_clients
+	build_test
+	python_tests clients "$test_build" tests/clients
+}
+
 part_asan() {
+	get_clients
 	build_asan
 	export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1
 	export UBSAN_OPTIONS=halt_on_error=1:abort_on_error=1:print_stacktrace=1
@@ -232,7 +248,7 @@ part_shell() {
 
 run_part() {
 	case $1 in
-	unit | layers | asan | fuzz | demo | shell)
+	unit | layers | clients | asan | fuzz | demo | shell)
 		"part_$1"
 		;;
 	golden | cli | real | escape | degrade | fault)

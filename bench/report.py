@@ -61,6 +61,9 @@ TARGETS = [
     ("carrel version ÷ plain",
      lambda r: over(wall(r, "commands", "carrel version"), wall(r, "commands", "plain")),
      "≤", 3, "×"),
+    ("carrel plan of one of 1,000 agents ÷ plain",
+     lambda r: over(wall(r, "manifest", "carrel plan, 1000 agents"),
+                    wall(r, "manifest", "plain")), "≤", 10, "×"),
 ]
 COMPARE = {"≤": operator.le, "≥": operator.ge}
 

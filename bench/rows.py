@@ -20,6 +20,7 @@ EXTRA_BINDS = (0, 25, 50, 100, 175)
 ALIVE = (0, 100, 500)
 IN_FLIGHT = 8
 GAP_US = 3000
+DECLARED = 1000
 
 
 class Context:
@@ -294,5 +295,61 @@ def commands(context):
             "tables": {"": list(records.values())}}
 
 
+# ---- (7) a large manifest ---------------------------------------------------------
+
+def large_manifest(context):
+    """A project whose manifest declares many agents and a library that is as large.
+
+    The agent that is asked for is the last, extends another, and is given something of
+    each family; all the others are read and checked as well.
+    """
+    top = context.stage.directories(1)[0] / "manifest"
+    (top / "skill").mkdir(parents=True, exist_ok=True)
+    (top / "skill" / "SKILL.md").write_text("---\ndescription: Sample.\n---\n")
+    each = DECLARED // 4
+    library = {
+        "skills": {f"skill-{i}": {"source": "skill", "description": f"Skill {i}."}
+                   for i in range(each)},
+        "mcpServers": {f"server-{i}": {"command": "server", "args": ["--number", str(i)],
+                                       "env": {"NUMBER": str(i)}} for i in range(each)},
+        "plugins": {f"plugin-{i}": {"source": "skill"} for i in range(each)},
+        "hooks": {f"hook-{i}": {"event": "Stop", "command": ["hook", str(i)]}
+                  for i in range(each)},
+    }
+    agents = {
+        f"agent-{i}": {
+            "description": f"Agent {i}.", "harness": "command", "command": ["/bin/true"],
+            "prompt": "Say what you see.", "skills": [f"skill-{i % each}"],
+            "env": {"NUMBER": str(i)}, "network": "none", "limits": {"pids": 100},
+            **({"extends": f"agent-{i - 1}"} if i == DECLARED - 1 else {}),
+        } for i in range(DECLARED)}
+    (top / "carrel.json").write_text(json.dumps({"library": library, "agents": agents},
+                                                indent=2))
+    (top / "small").mkdir(exist_ok=True)
+    one = {"agents": {"agent": agents["agent-0"]}, "library": {
+        "skills": {"skill-0": {"source": "../skill"}}}}
+    (top / "small" / "carrel.json").write_text(json.dumps(one, indent=2))
+    return top
+
+
+def manifest(context):
+    if "carrel" not in context.peers:
+        raise RuntimeError("there is no carrel")
+    top = large_manifest(context)
+    plan = [context.carrel, "plan", "--workspace"]
+    records = timed(context, {
+        "plain": ["/bin/true"],
+        "carrel plan, no agent": [context.carrel, "plan", "--", "/bin/true"],
+        "carrel plan, 1 agent": [*plan, str(top / "small"), "agent"],
+        f"carrel plan, {DECLARED} agents": [*plan, str(top), f"agent-{DECLARED - 1}"],
+    })
+    size = (top / "carrel.json").stat().st_size
+    return {"title": "A plan from a manifest",
+            "note": f"{DECLARED} agents and a library of {DECLARED} entries are "
+                    f"{size // 1024} KB of JSON; all of it is read and checked, and the plan of "
+                    "one agent made.",
+            "tables": {"": list(records.values())}}
+
+
 ROWS = {"start": start, "binds": binds, "alive": alive, "flood": flood,
-        "memory": memory, "commands": commands}
+        "memory": memory, "commands": commands, "manifest": manifest}

@@ -1,6 +1,7 @@
 """Fixtures of the whole-program tests, and the rule that nothing is skipped unnoticed."""
 
 import itertools
+import os
 import shutil
 import subprocess
 
@@ -12,6 +13,7 @@ EXPECTED_SKIPS = {
     "needs root": lambda: not lib.ROOT,
     "needs strace": lambda: shutil.which("strace") is None,
     "needs clang-format": lambda: shutil.which("clang-format") is None,
+    "needs clients": lambda: os.environ.get("CARREL_NO_CLIENTS") == "1",
 }
 
 _unexpected = []

@@ -25,6 +25,9 @@ static size_t add_special(struct str *out, const char *p, size_t n)
 		str_add(out, *p == '\n' ? "\\n" : "\\t");
 	else if (len == 1)
 		str_addf(out, "\\u%04x", (unsigned char)*p);
+	else if (len == 2 && (unsigned char)p[0] == 0xc2 && (unsigned char)p[1] < 0xa0)
+		str_addf(out, "\\u%04x",
+			(unsigned char)p[1]); /* C1: some terminals obey them */
 	else
 		str_addn(out, p, len);
 	return len ? len : 1;

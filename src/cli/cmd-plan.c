@@ -6,21 +6,18 @@
 
 static int cmd_plan(void *args, int argc, char **argv)
 {
-	struct run_args *a = args;
-
-	if (argc > 0)
-		a->request.argv = (const char *const *)argv;
-	return run_args_show(a);
+	run_args_line(args, argc, argv);
+	return run_args_show(args);
 }
 
 const struct cmd cmd_plan_entry = {
 	.name = "plan",
-	.args = "[-- CMD [ARG]...]",
+	.args = "[AGENT] [-- CMD [ARG]...]",
 	.about = "print what a box would be, and start nothing",
 	.detail = "The plan is complete: `carrel run` with the same options does what it says "
 		  "and nothing beyond it. Variables are shown with where their values come "
 		  "from, never with the values. With no CMD it is the plan of `carrel shell`. "
-		  "`--json` prints it for programs, in the form that `carrel schema` "
+		  "`--json` prints it for programs, in the form that `carrel schema plan` "
 		  "describes; its hash is the same for two boxes that are the same but for "
 		  "their names.",
 	.opts = run_opts,

@@ -10,18 +10,18 @@ static int cmd_run(void *args, int argc, char **argv)
 	struct run_args *a = args;
 	struct fault f = { 0 };
 
-	if (argc == 0) {
+	if (argc == 0 && !a->agent) {
 		fault_set(&f, 0, "no command to run");
 		fault_fix(&f, "Give one after '--': carrel run -- CMD; or use `carrel shell`.");
 		return cmd_fail(&f);
 	}
-	a->request.argv = (const char *const *)argv;
+	run_args_line(a, argc, argv);
 	return run_args_start(a);
 }
 
 const struct cmd cmd_run_entry = {
 	.name = "run",
-	.args = "-- CMD [ARG]...",
+	.args = "[AGENT] [-- CMD [ARG]...]",
 	.about = "run a command in a box",
 	.detail =
 		"The box has the system's programs and the toolchains on your PATH, read-only; "

@@ -1,14 +1,21 @@
 /*
  * cli/cmd-schema.c - carrel schema
  *
- * The form of the plan document as a table, and a writer that turns the table into
- * a JSON Schema. plan_json() writes the document; a test holds the two together.
+ * That of manifests comes from the key table. For the plan document its form is a table
+ * here, and a writer turns the table into a JSON Schema. plan_json() writes the document; a
+ * test holds the two together.
  */
 #include "cli/cmd.h"
 #include "cli/opt.h"
+#include "manifest/keys.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+
+#include <string.h>
+
+#define HASH  "^[0-9a-f]{64}$"
+#define KINDS "manifest|plan"
 
 enum form {
 	TEXT,
@@ -47,6 +54,21 @@ static const struct field user_fields[] = {
 	FIELDS_END,
 };
 
+static const struct field agent_fields[] = {
+	FIELD("name", TEXT, "its name in the manifest"),
+	FIELD("harness", TEXT, "which client it is"),
+	FIELD("model", TEXT, "the model, in the client's words", .optional = true),
+	FIELD("skills", TEXT, "skills it has", .list = true),
+	FIELD("mcpServers", TEXT, "MCP servers it has", .list = true),
+	FIELD("plugins", TEXT, "plugins it has", .list = true),
+	FIELD("hooks", TEXT, "hooks that its client runs", .list = true),
+	FIELD("tools", TEXT, "the only tools its client has, all of them if empty",
+		.list = true),
+	FIELD("prompt_bytes", WHOLE, "length of what it is told at its start",
+		.optional = true),
+	FIELDS_END,
+};
+
 static const struct field layer_fields[] = {
 	FIELD("landlock", WHOLE, "ABI version in use, 0: no Landlock"),
 	FIELD("seccomp", TEXT, "which list of system calls", .choices = "strict|nest"),
@@ -70,6 +92,8 @@ static const struct field place_fields[] = {
 	FIELD("target", TEXT, "path in the box", .pattern = "^/"),
 	FIELD("source", TEXT, "path on the host", .optional = true, .pattern = "^/"),
 	FIELD("text", TEXT, "what a file says, where a link leads", .optional = true),
+	FIELD("bytes", WHOLE, "length of a file that is too long to show", .optional = true),
+	FIELD("sha256", TEXT, "and the hash of it", .optional = true, .pattern = HASH),
 	FIELD("mode", TEXT, "whether it can be written", .choices = "ro|rw"),
 	FIELD("type", TEXT, "what stands there", .choices = "dir|file|link"),
 	FIELD("optional", FLAG, "left out where the kernel has no such file", .optional = true),
@@ -79,15 +103,24 @@ static const struct field place_fields[] = {
 
 static const struct field env_fields[] = {
 	FIELD("name", TEXT, "name of the variable"),
-	FIELD("from", TEXT, "copied from the host, made by carrel, or given by the user",
-		.choices = "host|set|asked"),
+	FIELD("from", TEXT,
+		"copied from the host, made by carrel, declared in a manifest, or given by "
+		"the user",
+		.choices = "host|set|declared|asked"),
+	FIELD("how", TEXT, "where the value of a declared one comes from", .optional = true,
+		.choices = "literal|copy|prompt|command"),
 	FIELDS_END,
 };
 
 static const struct field plan_fields[] = {
 	FIELD("version", WHOLE, "of this form", .constant = 1),
 	FIELD("engine", TEXT, "what builds the box", .choices = "native"),
+	FIELD("image", TEXT, "where its programs come from", .choices = "host"),
+	FIELD("agent", OBJECT, "the declared agent that is run", .optional = true,
+		.fields = agent_fields),
 	FIELD("argv", TEXT, "the command and its arguments", .list = true),
+	FIELD("input", TEXT, "file in the box that is the command's standard input",
+		.optional = true, .pattern = "^/"),
 	FIELD("workdir", TEXT, "directory the command starts in", .pattern = "^/"),
 	FIELD("workspace", TEXT, "directory the box is for", .pattern = "^/"),
 	FIELD("home", TEXT, "home directory in the box", .pattern = "^/"),
@@ -105,7 +138,7 @@ static const struct field plan_fields[] = {
 	FIELD("notices", TEXT, "what the user should know", .list = true),
 	FIELD("name", TEXT, "name of the box; not part of the hash"),
 	FIELD("hash", TEXT, "identifies the box: SHA-256 of all that makes it",
-		.pattern = "^[0-9a-f]{64}$"),
+		.pattern = HASH),
 	FIELDS_END,
 };
 
@@ -175,12 +208,10 @@ static void write_fields(struct json *j, const struct field *fields)
 	json_close(j, '}');
 }
 
-static int cmd_schema(void *args, int argc, char **argv)
+static void plan_schema(struct str *out)
 {
-	struct str text = { 0 };
-	struct json j = { .out = &text, .indent = true };
+	struct json j = { .out = out, .indent = true };
 
-	(void)args, (void)argc, (void)argv;
 	json_open(&j, NULL, '{');
 	json_string(&j, "$schema", "https://json-schema.org/draft/2020-12/schema");
 	json_string(&j, "title", "carrel plan");
@@ -189,15 +220,38 @@ static int cmd_schema(void *args, int argc, char **argv)
 	json_string(&j, "type", "object");
 	write_fields(&j, plan_fields);
 	json_close(&j, '}');
-	str_addc(&text, '\n');
+	str_addc(out, '\n');
+}
+
+static int cmd_schema(void *args, int argc, char **argv)
+{
+	struct str text = { 0 };
+
+	(void)args;
+	if (argc > 0 && !strcmp(argv[0], "plan"))
+		plan_schema(&text);
+	else
+		manifest_schema(&text);
 	return cmd_print(&text);
 }
 
 const struct cmd cmd_schema_entry = {
 	.name = "schema",
-	.about = "print the JSON Schema of plans",
-	.detail = "It describes, as a JSON Schema of draft 2020-12, what `carrel plan --json` "
-		  "prints. Names of files that are not UTF-8 have each such byte as the lone "
-		  "surrogate U+DC80 to U+DCFF.",
+	.args = "[" KINDS "]",
+	.about = "print the JSON Schema of manifests or plans",
+	.detail = "Each is a JSON Schema of draft 2020-12. That of manifests, which is printed "
+		  "when nothing is asked for, is for editors: they complete and explain the "
+		  "keys of a `carrel.json` that names it. A `carrel.json` may have comments "
+		  "and a comma after the last element.\n"
+		  "\n"
+		  "  carrel schema > carrel.schema.json    # \"$schema\": "
+		  "\"./carrel.schema.json\"\n"
+		  "\n"
+		  "`carrel schema plan` describes what `carrel plan --json` prints. Names of "
+		  "files that are not UTF-8 have each such byte there as the lone surrogate "
+		  "U+DC80 to U+DCFF.",
+	.takes = TAKES_CHOICE,
+	.choices = KINDS,
+	.optional = true,
 	.run = cmd_schema,
 };

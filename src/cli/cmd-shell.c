@@ -2,20 +2,33 @@
  * cli/cmd-shell.c - carrel shell
  */
 #include "cli/cmd.h"
+#include "cli/opt.h"
 #include "cli/run-args.h"
+#include "base/fault.h"
 
 static int cmd_shell(void *args, int argc, char **argv)
 {
-	(void)argc, (void)argv;
-	return run_args_start(args); /* a request without a command is one for a shell */
+	struct run_args *a = args;
+	struct fault f = { 0 };
+
+	if (argc > 0) {
+		fault_set(&f, 0, "unexpected '%s': a shell takes no command",
+			opt_shown(argv[0]));
+		fault_fix(&f, "To run a command: carrel run -- CMD.");
+		return cmd_fail(&f);
+	}
+	a->shell = true;
+	return run_args_start(a); /* a request without a command is one for a shell */
 }
 
 const struct cmd cmd_shell_entry = {
 	.name = "shell",
+	.args = "[AGENT]",
 	.about = "open a shell in a box",
-	.detail = "The same box as that of `carrel run` with the same options, and your login "
-		  "shell in it.",
+	.detail = "The same box as that of `carrel run` with the same options and AGENT, and "
+		  "your login shell in it.",
 	.opts = run_opts,
 	.size = sizeof(struct run_args),
+	.takes = TAKES_LINE,
 	.run = cmd_shell,
 };

@@ -60,12 +60,14 @@ static int check_words(const struct cmd *c, const struct opt_rest *rest, struct 
 
 	switch (c->takes) {
 	case TAKES_LINE:
-		if (rest->argc == 0 || rest->dashes)
+		if (rest->words <= 1)
 			return 0;
 		return fault_set(f, 0,
 			"unexpected '%s': the command for the box comes after '--'",
-			opt_shown(rest->argv[0]));
+			opt_shown(rest->argv[1]));
 	case TAKES_CHOICE:
+		if (rest->argc == 0 && c->optional)
+			return 0;
 		if (rest->argc == 0)
 			return fault_set(f, 0, "'%s' needs a word: %s", c->name, c->choices);
 		if (opt_choose(c->choices, rest->argv[0], &choice, f) < 0)
@@ -86,21 +88,25 @@ int cmd_dispatch(int argc, char **argv)
 	struct fault f = { 0 };
 	struct opt_rest rest;
 	const struct cmd *c;
-	enum opt_order order;
 	void *args;
 
 	if (cmd_find(argv[0], &c, &f) < 0)
 		return cmd_fail(&f);
 	args = mem_alloc(c->size);
-	order = c->takes == TAKES_LINE ? OPT_BEFORE_WORDS : OPT_ANYWHERE;
-	if (opt_parse(c->opts, order, args, argc, argv, &rest, &f) < 0 ||
+	if (opt_parse(c->opts, OPT_ANYWHERE, args, argc, argv, &rest, &f) < 0 ||
 		(!rest.help && check_words(c, &rest, &f) < 0)) {
 		if (!f.fix[0])
 			fault_fix(&f, "Usage: %s; see `carrel %s --help`.", cmd_synopsis(c),
 				c->name);
 		return cmd_fail(&f);
 	}
-	return rest.help ? help_print(c) : c->run(args, rest.argc, rest.argv);
+	if (rest.help)
+		return help_print(c);
+	if (c->takes == TAKES_LINE && rest.words) {
+		*(const char **)args = *rest.argv++;
+		rest.argc--;
+	}
+	return c->run(args, rest.argc, rest.argv);
 }
 
 /* str_add_visible() that leaves backslashes alone, as text made visible before has them. */
@@ -154,6 +160,13 @@ void cmd_note(const char *line)
 	add_harmless(&text, line);
 	str_addc(&text, '\n');
 	say(&text);
+}
+
+int cmd_problems(const char *const *lines, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		cmd_note(lines[i]);
+	return EXIT_CARREL;
 }
 
 int cmd_print(const struct str *text)

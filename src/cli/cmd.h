@@ -24,9 +24,10 @@ struct str;
 /* What a command takes besides options; checked before .run, and completed by shells. */
 enum cmd_takes {
 	TAKES_NOTHING,
-	TAKES_CHOICE,  /* exactly one of .choices */
+	TAKES_CHOICE,  /* one of .choices; perhaps none, where it is .optional */
 	TAKES_COMMAND, /* perhaps the name of one of our commands */
-	TAKES_LINE,    /* after "--", a command line for the box */
+	TAKES_WORD,    /* perhaps one word */
+	TAKES_LINE,    /* perhaps an agent's name, and after "--" a command line for the box */
 };
 
 struct cmd {
@@ -39,9 +40,14 @@ struct cmd {
 	 */
 	const char *detail;
 	const struct opt *opts; /* ends with OPT_END, or NULL */
-	size_t size;            /* of the struct the options fill in */
+	/*
+	 * Of the struct the options fill in. With TAKES_LINE it begins with a const char *,
+	 * which becomes the word before the "--", and .run is given what comes after.
+	 */
+	size_t size;
 	enum cmd_takes takes;
 	const char *choices; /* TAKES_CHOICE: "bash|zsh" */
+	bool optional;       /* TAKES_CHOICE */
 	/* argv: what is left after the options, NULL-terminated. */
 	int (*run)(void *args, int argc, char **argv);
 };
@@ -80,6 +86,9 @@ int cmd_dispatch(int argc, char **argv);
 
 /* Print a fault as "carrel: <what>: <errno text>" and its fix on a second line; returns 125. */
 int cmd_fail(const struct fault *f);
+
+/* Print what is wrong with a manifest, a line each, as cmd_note() does; returns 125. */
+int cmd_problems(const char *const *lines, size_t n);
 
 /* Print "carrel: <line>" to standard error; a line that begins with a space goes on. */
 void cmd_note(const char *line);

@@ -7,6 +7,7 @@
 #include "cli/man.h"
 #include "cli/cmd.h"
 #include "cli/opt.h"
+#include "manifest/keys.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -43,6 +44,8 @@ static const struct entry exit_status[] = {
 static const struct entry environment[] = {
 	{ "CARREL_DRY_RUN",
 		"Set to anything but `0` and nothing at all, the same as `--dry-run`." },
+	{ "CARREL_TRUST",
+		"The SHA-256 of a project's manifest that is approved for this once." },
 	{ "CARREL_BOX", "Set inside a box to its name." },
 	{ "NO_COLOR", "Set to anything, no colours and no bold text are written." },
 };
@@ -54,6 +57,12 @@ static const char passed_on[] =
 	"has to be asked for with `--env`.";
 
 static const struct entry files[] = {
+	{ "carrel.json", "In the workspace: the project's manifest." },
+	{ "$XDG_CONFIG_HOME/carrel/carrel.json",
+		"The user's own (`~/.config/carrel/carrel.json`)." },
+	{ "$XDG_STATE_HOME/carrel/trust",
+		"Which manifests were approved (`~/.local/state/carrel/trust`)." },
+	{ "$XDG_RUNTIME_DIR/carrel", "Locks that keep the names of running boxes apart." },
 	{ "/dev/tty",
 		"Where the plan is shown and the question is asked before a box starts." },
 	{ "/etc/apparmor.d/carrel",
@@ -210,6 +219,66 @@ static void add_command(struct str *out, const struct cmd *c)
 			owner->name);
 }
 
+/* ---- the manifest's keys ---- */
+
+static const char manifest[] =
+	"Agents are declared in `carrel.json` in the workspace, over a file of the same form "
+	"in "
+	"`$XDG_CONFIG_HOME/carrel`. It is JSON; comments, and a comma after the last element, "
+	"are taken as well. An agent of the project wins whole over one of the same name in "
+	"the "
+	"user's file. A name in an agent's list is looked for in the library of the file that "
+	"wrote it down, then in the other one.\n"
+	"\n"
+	"A project's manifest does not count before the user has approved it, by `carrel "
+	"trust` "
+	"or at the question before a start; a changed one is shown again, as what changed. For "
+	"programs, CARREL_TRUST with the SHA-256 of the file approves it once.\n"
+	"\n"
+	"Keys in NAME stand for any name; a key that is needed is marked so.";
+
+static const char *key_kind(const struct key *k)
+{
+	static const char *const kinds[] = {
+		[KEY_STRING] = "a string",
+		[KEY_CHOICE] = "a string",
+		[KEY_FLAG] = "true or false",
+		[KEY_COUNT] = "a number",
+		[KEY_NUMBER] = "a number",
+		[KEY_SIZE] = "a size",
+		[KEY_TIME] = "a time",
+		[KEY_STRINGS] = "a list of strings",
+		[KEY_TEXTS] = "an object of strings",
+		[KEY_OBJECT] = "an object",
+		[KEY_OBJECTS] = "a list of objects",
+		[KEY_MAP] = "an object",
+		[KEY_END] = "",
+	};
+
+	return k->choices ? mem_printf("one of %s", k->choices) : kinds[k->type];
+}
+
+static void add_keys(struct str *out, const struct key *keys, const char *prefix)
+{
+	for (const struct key *k = keys; k->name; k++) {
+		const char *path = mem_printf("%s%s", prefix, k->name), *text;
+
+		str_add(out, ".TP\n\\fB");
+		add_text(out, path, strlen(path));
+		str_add(out, "\\fR\n");
+		text = mem_printf("%s (%s%s%s%s)", k->doc, key_kind(k),
+			k->required ? "; needed" : "", k->standard ? "; default " : "",
+			k->standard ? k->standard : "");
+		add_marked(out, text, strlen(text));
+		if (k->keys)
+			add_keys(out, k->keys,
+				mem_printf("%s%s.", path,
+					k->type == KEY_MAP               ? ".NAME"
+						: k->type == KEY_OBJECTS ? "[]"
+									 : ""));
+	}
+}
+
 static void add_synopsis(struct str *out)
 {
 	add_heading(out, "SYNOPSIS");
@@ -238,6 +307,8 @@ void man_page(struct str *out)
 	str_add(out, "Every command has \\fB\\-\\-help\\fR.\n");
 	cmd_each(c)
 		add_command(out, c);
+	add_section(out, "THE MANIFEST", manifest);
+	add_keys(out, manifest_keys, "");
 	add_entries(out, "EXIT STATUS", exit_status, ARRAY_SIZE(exit_status));
 	add_entries(out, "ENVIRONMENT", environment, ARRAY_SIZE(environment));
 	add_paragraphs(out, passed_on);

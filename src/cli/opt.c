@@ -211,18 +211,23 @@ int opt_parse(const struct opt *opts, enum opt_order order, void *args, int argc
 {
 	struct parser p = { .opts = opts, .args = args, .argv = argv, .argc = argc, .f = f };
 	bool dashes = false;
-	int kept = 0, rc;
+	int kept = 0, words, rc;
 
 	p.next = argc > 0; /* argv[0] is the program or the command */
 	rc = parse_options(&p, order, &kept, &dashes);
 	if (rc < 0)
 		return rc;
+	words = kept;
 	while (p.next < argc)
 		argv[kept++] = argv[p.next++];
 	if (argc > 0)
 		argv[kept] = NULL;
 	*ret = (struct opt_rest){
-		.argc = kept, .argv = argv, .dashes = dashes, .help = p.help
+		.argc = kept,
+		.argv = argv,
+		.words = dashes ? words : kept,
+		.dashes = dashes,
+		.help = p.help,
 	};
 	return 0;
 }

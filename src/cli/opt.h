@@ -87,6 +87,7 @@ enum opt_order {
 struct opt_rest {
 	int argc;
 	char **argv; /* NULL-terminated */
+	int words;   /* those of them that stood before a "--" */
 	bool dashes; /* a "--" was there */
 	bool help;   /* --help was asked for, and nothing after it was looked at */
 };

@@ -10,6 +10,8 @@
 #include "cli/confirm.h"
 #include "cli/opt.h"
 #include "plan/plan.h"
+#include "manifest/trust.h"
+#include "run/agent.h"
 #include "run/run.h"
 #include "base/fault.h"
 #include "base/str.h"
@@ -84,6 +86,7 @@ static int parse_mount(void *args, const char *text, struct fault *f)
 			.source = parts[MOUNT_SOURCE],
 			.target = *parts[MOUNT_TARGET] ? parts[MOUNT_TARGET] : NULL,
 			.rw = mode == 1,
+			.why = "--mount",
 		}));
 	return 0;
 }
@@ -97,16 +100,36 @@ static int parse_env(void *args, const char *text, struct fault *f)
 {
 	struct run_args *a = args;
 	size_t n = strspn(text, LETTERS DIGITS);
+	const char *name;
 
 	if (n == 0 || strchr(DIGITS, text[0]) || (text[n] && text[n] != '='))
 		return fault_set(f, 0,
 			"expected NAME or NAME=VALUE, where NAME is letters, "
 			"digits and '_' and begins with no digit");
+	name = mem_strndup(text, n);
 	vec_push(&a->request.env,
 		((struct request_env){
-			.name = mem_strndup(text, n),
-			.value = text[n] ? text + n + 1 : NULL,
+			.name = name,
+			.how = text[n] ? ENV_LITERAL : ENV_COPY,
+			.value = text[n] ? text + n + 1 : name,
+			.from = ENV_ASKED,
+			.why = mem_printf("--env %s", name),
 		}));
+	return 0;
+}
+
+/* ---- network ---- */
+
+static int parse_network(void *args, const char *text, struct fault *f)
+{
+	struct run_args *a = args;
+	unsigned int choice;
+	int rc = opt_choose("none|host", text, &choice, f);
+
+	if (rc < 0)
+		return rc;
+	a->request.network = (enum network)choice;
+	a->request.network_said = true;
 	return 0;
 }
 
@@ -204,6 +227,14 @@ const struct opt run_opts[] = {
 	OPT_FLAG('n', "dry-run", struct run_args, dry, "print the plan and stop"),
 	OPT_FLAG('y', "yes", struct run_args, yes, "start without asking"),
 	OPT_FLAG(0, "json", struct run_args, json, "print the plan as JSON, with -n or `plan`"),
+	OPT_STR('m', "manifest", struct run_args, manifest, "FILE",
+		"look for AGENT in FILE instead of carrel.json in the workspace",
+		.hint = OPT_HINT_FILE),
+	OPT_FLAG(0, "headless", struct run_args, headless,
+		"no conversation: the AGENT does what its prompt says and ends; always so "
+		"without a terminal"),
+	OPT_FLAG(0, "events", struct run_args, events,
+		"headless: print the client's event stream, as JSON lines"),
 	OPT_STR(0, "workspace", struct run_args, request.workspace, "DIR",
 		"the directory to work in, writable in the box; the working directory if not "
 		"given",
@@ -214,8 +245,9 @@ const struct opt run_opts[] = {
 	OPT_CALL(0, "env", parse_env, "NAME[=VALUE]",
 		"set a variable in the box, with no VALUE as it is here; may be repeated",
 		.hint = OPT_HINT_ENV),
-	OPT_CHOICE(0, "network", struct run_args, request.network, "none|host",
-		"what network the box has: none (the default), or the host's own"),
+	OPT_CALL(0, "network", parse_network, "none|host",
+		"what network the box has: none (the default), or the host's own",
+		.choices = "none|host"),
 	OPT_CALL(0, "protect", parse_protect, "PATH|PATTERN",
 		"keep a path below the workspace read-only; !PATTERN takes back; may be "
 		"repeated",
@@ -251,13 +283,56 @@ static int print_plan(const struct plan *p, bool json)
 	return cmd_print(&text);
 }
 
-int run_args_show(const struct run_args *a)
+void run_args_line(struct run_args *a, int argc, char **argv)
+{
+	if (argc > 0)
+		a->request.argv = (const char *const *)argv;
+}
+
+/* Turn the agent's name, if there is one, into the rest of the request; 0 or an exit code. */
+static int load_agent(struct run_args *a, struct agent_result *ret)
 {
 	struct fault f = { 0 };
-	const struct plan *plan = NULL;
+	struct agent_options o = {
+		.name = a->agent,
+		.manifest = a->manifest,
+		.args = a->request.argv,
+		.shell = a->shell,
+		.headless = a->headless || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO),
+		.events = a->events,
+	};
 
-	if (run_plan(&a->request, &plan, &f) < 0)
+	if (!a->agent && a->manifest)
+		fault_set(&f, 0,
+			"-m names a manifest, and there is no AGENT to look for in it");
+	else if (!a->agent && (a->headless || a->events))
+		fault_set(&f, 0, "--headless and --events are for an AGENT");
+	else if (!a->agent || agent_request(&o, &a->request, ret, &f) == 0)
+		return 0;
+	if (ret->bad.n)
+		return cmd_problems(ret->bad.v, ret->bad.n);
+	return cmd_fail(&f);
+}
+
+static void note_untrusted(const struct agent_result *agent)
+{
+	if (agent->untrusted)
+		cmd_note(mem_printf("%s is not approved: it can be shown, not started",
+			str_visible(agent->untrusted->path)));
+}
+
+int run_args_show(struct run_args *a)
+{
+	struct agent_result agent = { 0 };
+	struct fault f = { 0 };
+	const struct plan *plan = NULL;
+	int code = load_agent(a, &agent);
+
+	if (code)
+		return code;
+	if (run_plan(&a->request, RUN_TO_SHOW, &plan, &f) < 0)
 		return cmd_fail(&f);
+	note_untrusted(&agent);
 	return print_plan(plan, a->json);
 }
 
@@ -269,18 +344,63 @@ static bool dry_by_environment(void)
 	return value && *value && strcmp(value, "0") != 0;
 }
 
-/* 0 when the user said yes to the plan. */
-static int ask(const struct plan *p, struct fault *f)
+/* What a manifest that is not approved grants, or what changed; before the plan. */
+static int show_trust(const struct manifest_file *file, struct trust_state *ret,
+	struct str *out, struct fault *f)
+{
+	int rc = trust_check(file->path, file->bytes, file->size, file->tree, ret, f);
+
+	if (rc < 0)
+		return rc;
+	str_addf(out, "%s %s:\n", str_visible(file->path),
+		ret->is == TRUST_NEW ? "was not approved yet; it grants"
+				     : "has changed since you approved it");
+	trust_show(ret, out);
+	str_addc(out, '\n');
+	return 0;
+}
+
+/* 0 when the user said yes to the plan, and with it to a manifest that is new or changed. */
+static int ask(const struct plan *p, const struct manifest_file *untrusted, struct fault *f)
 {
 	struct str question = { 0 };
-	int answer;
+	struct trust_state trust;
+	int rc = untrusted ? show_trust(untrusted, &trust, &question, f) : 0;
 
+	if (rc < 0)
+		return rc;
 	plan_print(p, cmd_colour(STDERR_FILENO), &question);
-	str_add(&question, "\nStart this box?");
-	answer = confirm(question.p, f);
-	if (answer < 0)
-		return answer;
-	return answer ? 0 : fault_set(f, 0, "not started");
+	str_add(&question,
+		untrusted ? "\nApprove the manifest and start this box?" : "\nStart this box?");
+	rc = confirm(question.p, f);
+	if (rc < 0)
+		return rc;
+	if (!rc)
+		return fault_set(f, 0, "not started");
+	return untrusted ? trust_give(untrusted->path, &trust, f) : 0;
+}
+
+static int not_approved(const struct agent_result *agent, struct fault *f)
+{
+	fault_set(f, 0, "%s %s", str_visible(agent->untrusted->path),
+		agent->trust.is == TRUST_NEW ? "is not approved, and -y does not approve it"
+					     : "has changed since it was approved");
+	return fault_fix(f,
+		"See what it grants and approve it: carrel trust; or for this once: "
+		"CARREL_TRUST=%s",
+		agent->trust.hash);
+}
+
+/* Plan, show and ask, as far as that is wanted. */
+static int agree(const struct run_args *a, const struct agent_result *agent,
+	const struct plan **ret, struct fault *f)
+{
+	int rc;
+
+	if (a->yes)
+		return agent->untrusted ? not_approved(agent, f) : 0;
+	rc = run_plan(&a->request, RUN_TO_START, ret, f);
+	return rc < 0 ? rc : ask(*ret, agent->untrusted, f);
 }
 
 /* The exit code for a box that did not come to be; see the manual's EXIT STATUS. */
@@ -295,9 +415,11 @@ static int fail_box(const struct fault *f)
 int run_args_start(struct run_args *a)
 {
 	struct run_options options = { .record = a->record };
+	struct agent_result agent = { 0 };
 	struct run_result result;
 	struct fault f = { 0 };
 	const struct plan *plan = NULL;
+	int code;
 
 	if (a->dry || dry_by_environment())
 		return run_args_show(a);
@@ -306,10 +428,16 @@ int run_args_start(struct run_args *a)
 		fault_fix(&f, "Use `carrel plan --json`, or add -n.");
 		return cmd_fail(&f);
 	}
-	if (!a->yes && (run_plan(&a->request, &plan, &f) < 0 || ask(plan, &f) < 0))
-		return cmd_fail(&f);
-	if (run_box(&a->request, plan, &options, &result, &f) < 0)
-		return fail_box(&f);
+	code = load_agent(a, &agent);
+	if (code)
+		return code;
+	if (agree(a, &agent, &plan, &f) < 0)
+		code = cmd_fail(&f);
+	else if (run_box(&a->request, plan, &options, &result, &f) < 0)
+		code = fail_box(&f);
+	run_release();
+	if (code)
+		return code;
 	vec_each(line, &result.notes)
 		cmd_note(*line);
 	return result.code;

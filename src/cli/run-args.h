@@ -13,7 +13,10 @@
 #include "plan/request.h"
 
 struct run_args {
+	const char *agent; /* first: the word before "--" */
 	struct request request;
+	const char *manifest;
+	bool headless, events, shell;
 	const char *record;
 	unsigned int engine; /* which of the engines; there is one */
 	bool dry, yes, json;
@@ -21,8 +24,11 @@ struct run_args {
 
 extern const struct opt run_opts[];
 
+/* Take what is left of the command line: the agent's further arguments, or a command. */
+void run_args_line(struct run_args *a, int argc, char **argv);
+
 /* Print the plan of what was asked, as text or JSON; the exit code. */
-int run_args_show(const struct run_args *a);
+int run_args_show(struct run_args *a);
 
 /* Plan it, show and ask unless told not to, run it; the exit code. */
 int run_args_start(struct run_args *a);

@@ -116,6 +116,16 @@ static bool check_string(const struct json_value *v, const struct trail *t, prob
 	return v->type == JSON_STRING && *v->text;
 }
 
+static bool is_choice(const char *choices, const char *text)
+{
+	size_t n = strlen(text);
+
+	for (const char *at = choices; *at; at += strcspn(at, "|"), at += *at == '|')
+		if (strcspn(at, "|") == n && !memcmp(at, text, n))
+			return true;
+	return false;
+}
+
 static void check_choice(const struct key *k, const struct json_value *v, const struct trail *t,
 	problems *bad)
 {
@@ -123,12 +133,10 @@ static void check_choice(const struct key *k, const struct json_value *v, const 
 	struct str all = { 0 };
 	size_t n = 0;
 
-	if (!check_string(v, t, bad))
+	if (!check_string(v, t, bad) || is_choice(k->choices, v->text))
 		return;
 	for (const char *at = k->choices; *at; at += strcspn(at, "|"), at += *at == '|') {
 		names[n] = mem_strndup(at, strcspn(at, "|"));
-		if (!strcmp(names[n], v->text))
-			return;
 		str_addf(&all, "%s%s", n ? ", " : "", names[n]);
 		n++;
 	}
@@ -168,7 +176,8 @@ static void check_number(const struct key *k, const struct json_value *v, const 
 			k->most ? ", at most " : "", k->most ? k->most : "");
 }
 
-static void check_strings(const struct json_value *v, const struct trail *t, problems *bad)
+static void check_strings(const struct key *k, const struct json_value *v,
+	const struct trail *t, problems *bad)
 {
 	unsigned int i = 0;
 
@@ -176,8 +185,12 @@ static void check_strings(const struct json_value *v, const struct trail *t, pro
 		expected(v, t, "a list of strings", bad);
 		return;
 	}
-	json_each(item, v)
-		check_string(item, &(struct trail){ t, .index = i++ }, bad);
+	json_each(item, v) {
+		const struct trail at = { t, .index = i++ };
+
+		if (!k->words || item->type != JSON_STRING)
+			check_string(item, &at, bad);
+	}
 }
 
 /* A key of an object that is a name: where the key itself is wrong. */
@@ -271,7 +284,7 @@ static void check_value(const struct key *k, const struct json_value *v, const s
 		check_number(k, v, t, bad);
 		break;
 	case KEY_STRINGS:
-		check_strings(v, t, bad);
+		check_strings(k, v, t, bad);
 		break;
 	case KEY_TEXTS:
 		check_texts(v, t, bad);

@@ -44,6 +44,7 @@ struct key {
 	const char *doc;       /* a sentence or two; `this` is literal */
 	bool required;
 	bool joins; /* a list that `extends` adds to instead of replacing it */
+	bool words; /* STRINGS: a command line, in which a word may be empty */
 	bool plain; /* MAP: names become file names: letters, digits, . _ - */
 };
 

@@ -162,7 +162,7 @@ static void resolve_hook(struct hook *h, const char *home, problems *bad)
 {
 	const char *field = mem_printf("library.hooks.%s.command", h->name.text);
 
-	if (!h->command.n)
+	if (!h->command.n || !*h->command.v[0].text)
 		manifest_problem(bad, h->name.at, field, "is empty");
 	else
 		h->path = program_path(&h->command.v[0], field, home, bad);

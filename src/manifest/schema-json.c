@@ -191,7 +191,7 @@ static void write_type(struct json *j, const struct key *k)
 		write_reference(j, "time");
 		break;
 	case KEY_STRINGS:
-		write_reference(j, "strings");
+		write_reference(j, k->words ? "words" : "strings");
 		break;
 	case KEY_TEXTS:
 		write_reference(j, "variables");
@@ -240,6 +240,12 @@ static void write_definitions(struct json *j)
 	}
 	json_open(j, "strings", '{');
 	write_strings(j);
+	json_close(j, '}');
+	json_open(j, "words", '{');
+	json_string(j, "type", "array");
+	json_open(j, "items", '{');
+	json_string(j, "type", "string");
+	json_close(j, '}');
 	json_close(j, '}');
 	json_open(j, "variables", '{');
 	write_texts(j);

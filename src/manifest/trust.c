@@ -224,7 +224,8 @@ static bool is_hash(const char *text)
 	return strlen(text) == HASH && strspn(text, "0123456789abcdefABCDEF") == HASH;
 }
 
-static bool parse(char *text, struct record *ret)
+/* Its first lines, or all of it. */
+static bool parse(char *text, bool grants, struct record *ret)
 {
 	struct record r = { 0 };
 
@@ -235,7 +236,7 @@ static bool parse(char *text, struct record *ret)
 	r.hash = r.path ? next_line(&text) : NULL;
 	if (!r.hash || !is_hash(r.hash))
 		return false;
-	while (*text) {
+	while (grants && *text) {
 		const char *line = next_line(&text);
 
 		if (!line)
@@ -247,7 +248,7 @@ static bool parse(char *text, struct record *ret)
 }
 
 /* What was approved for the path; ret->path is NULL when nothing was. */
-static int recall(const char *path, struct record *ret, struct fault *f)
+static int recall(const char *path, bool grants, struct record *ret, struct fault *f)
 {
 	const char *dir = store_dir(), *file;
 	struct record r = { 0 };
@@ -258,7 +259,7 @@ static int recall(const char *path, struct record *ret, struct fault *f)
 	rc = file ? load(file, &text, f) : 0;
 	if (rc < 0)
 		return rc;
-	if (text && !parse(text, &r))
+	if (text && !parse(text, grants, &r))
 		return unusable(f, file, "is not a record of trust that this carrel can read");
 	/* A record that was copied from elsewhere says nothing about this path. */
 	if (r.path && strcmp(r.path, str_visible(path)) != 0)
@@ -332,18 +333,46 @@ static int check_variable(const char *hash, bool *ret_same, struct fault *f)
 	return 0;
 }
 
-int trust_check(const char *path, const char *bytes, size_t n, const struct json_value *tree,
-	struct trust_state *ret, struct fault *f)
+/* The verdict, and the record that it is from, with what was granted if that is wanted. */
+static int decide(const char *path, const char *hash, bool grants, struct record *ret_record,
+	enum trust *ret, struct fault *f)
 {
-	struct trust_state state = { .is = TRUST_NEW, .hash = hash_hex(bytes, n) };
 	struct record record = { 0 };
-	grant_lines grants = { 0 };
 	bool once = false;
 	int rc;
 
-	rc = check_variable(state.hash, &once, f);
+	rc = check_variable(hash, &once, f);
 	if (rc == 0 && !once)
-		rc = recall(path, &record, f);
+		rc = recall(path, grants, &record, f);
+	if (rc < 0)
+		return rc;
+	*ret = once || (record.path && !strcasecmp(record.hash, hash)) ? TRUST_GIVEN
+		: record.path                                          ? TRUST_CHANGED
+								       : TRUST_NEW;
+	*ret_record = record;
+	return 0;
+}
+
+int trust_verdict(const char *path, const char *bytes, size_t n, struct trust_state *ret,
+	struct fault *f)
+{
+	struct trust_state state = { .hash = hash_hex(bytes, n) };
+	struct record record;
+	int rc = decide(path, state.hash, false, &record, &state.is, f);
+
+	if (rc == 0)
+		*ret = state;
+	return rc;
+}
+
+int trust_check(const char *path, const char *bytes, size_t n, const struct json_value *tree,
+	struct trust_state *ret, struct fault *f)
+{
+	struct trust_state state = { .hash = hash_hex(bytes, n) };
+	struct record record;
+	grant_lines grants = { 0 };
+	int rc = decide(path, state.hash, true, &record, &state.is, f);
+
 	if (rc < 0)
 		return rc;
 	if (!grants_of(tree, &grants))
@@ -351,12 +380,8 @@ int trust_check(const char *path, const char *bytes, size_t n, const struct json
 			str_visible(path));
 	vec_each(line, &grants)
 		vec_push(&state.grants, *line);
-	if (once || (record.path && !strcasecmp(record.hash, state.hash))) {
-		state.is = TRUST_GIVEN;
-	} else {
-		state.is = record.path ? TRUST_CHANGED : TRUST_NEW;
+	if (state.is != TRUST_GIVEN)
 		compare(&record.grants, &state);
-	}
 	*ret = state;
 	return 0;
 }

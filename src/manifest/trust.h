@@ -31,6 +31,13 @@ struct trust_state {
 };
 
 /*
+ * The verdict alone, without lines: what each start needs, and a large manifest has many of
+ * them. As trust_check() else.
+ */
+int trust_verdict(const char *path, const char *bytes, size_t n, struct trust_state *ret,
+	struct fault *f);
+
+/*
  * Where does the file at path (absolute, canonical) with this content stand? CARREL_TRUST with
  * its hash approves it for this once. A store that cannot be read is a fault, one that does
  * not exist is not.

@@ -14,17 +14,20 @@
 
 #include <string.h>
 
-static void set(struct plan *p, const char *name, const char *value, enum env_from from)
+static void put(struct plan *p, struct plan_env entry)
 {
-	struct plan_env entry = { .name = name, .value = value, .from = from };
-
 	vec_each(e, &p->env) {
-		if (!strcmp(e->name, name)) {
+		if (!strcmp(e->name, entry.name)) {
 			*e = entry;
 			return;
 		}
 	}
 	vec_push(&p->env, entry);
+}
+
+static void set(struct plan *p, const char *name, const char *value, enum env_from from)
+{
+	put(p, (struct plan_env){ .name = name, .value = value, .from = from });
 }
 
 static const char *host_value(const struct host *h, const char *name)
@@ -96,14 +99,29 @@ int plan_add_env(const struct request *r, const struct host *h, struct plan *p, 
 	set(p, "SHELL", h->shell, ENV_SET);
 	set(p, "CARREL_BOX", p->name, ENV_SET);
 	vec_each(asked, &r->env) {
-		const char *value = asked->value ? asked->value : host_value(h, asked->name);
+		struct plan_env entry = { .name = asked->name,
+			.from = asked->from,
+			.how = asked->how,
+			.argv = asked->argv };
 
-		if (!value) {
-			fault_set(f, 0, "--env %s: not set here", asked->name);
-			return fault_fix(f, "Set it, or give the value: --env %s=...",
-				asked->name);
+		if (asked->how == ENV_PROMPT)
+			entry.message = asked->value;
+		else if (asked->how == ENV_LITERAL)
+			entry.value = asked->value;
+		else if (asked->how == ENV_COPY)
+			entry.value = host_value(h, asked->value);
+		if (asked->how == ENV_COPY && !entry.value) {
+			if (strcmp(asked->name, asked->value) != 0)
+				fault_set(f, 0, "%s: %s is not set here", asked->why,
+					asked->value);
+			else
+				fault_set(f, 0, "%s: not set here", asked->why);
+			return asked->from == ENV_ASKED
+				? fault_fix(f, "Set it, or give the value: --env %s=...",
+					  asked->name)
+				: fault_fix(f, "Set %s before the start.", asked->value);
 		}
-		set(p, asked->name, value, ENV_ASKED);
+		put(p, entry);
 	}
 	return 0;
 }

@@ -47,6 +47,7 @@ struct host {
 	const char *home;         /* canonical when it exists */
 	const char *shell;        /* absolute path */
 	const char *cwd;
+	const char *name;            /* that the box gets; NULL: whatever plan_name() says */
 	const char *const *env;      /* NAME=VALUE, NULL-terminated */
 	int landlock_abi;            /* 0: not available */
 	unsigned long long ram;      /* bytes */

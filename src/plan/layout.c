@@ -1,5 +1,6 @@
 #include "plan/layout.h"
 #include "base/mem.h"
+#include "base/path.h"
 
 /* Not all of /nix: its daemon listens there, and a read-only mount stops no connect(2). */
 const char *const layout_system[] = {
@@ -16,6 +17,14 @@ const char *const layout_system[] = {
 	"/gnu",
 };
 const size_t layout_system_n = ARRAY_SIZE(layout_system);
+
+bool layout_in_system(const char *path)
+{
+	for (size_t i = 0; i < layout_system_n; i++)
+		if (path_within(path, layout_system[i]))
+			return true;
+	return false;
+}
 
 /*
  * /etc is picked, not shared: it is where machines keep secrets (ssl/private, maven's

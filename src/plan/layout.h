@@ -13,6 +13,7 @@
 /* Top-level directories with the system's programs; a link is made again as a link. */
 extern const char *const layout_system[];
 extern const size_t layout_system_n;
+bool layout_in_system(const char *path); /* is it in or below one of them? */
 
 struct layout_etc {
 	const char *name;       /* below /etc */

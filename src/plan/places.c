@@ -25,7 +25,7 @@ static void add(struct plan *p, struct place place)
 		place.why = "base";
 	/* What is only on the box's own root is kept from being written by Landlock. */
 	if (place.kind == PLACE_LINK || place.kind == PLACE_FILE || place.kind == PLACE_COPY)
-		place.rw = p->frame.nest;
+		place.rw |= p->frame.nest;
 	vec_push(&p->places, place);
 }
 
@@ -206,19 +206,49 @@ static void add_toolchains(const struct host *h, struct plan *p)
 				"toolchain");
 }
 
-static int check_target(const char *target, const char *source, struct fault *f)
+static const char *box_path(const struct plan *p, const char *target)
+{
+	return target[0] == '~' && target[1] == '/' ? path_join(p->home, target + 2) : target;
+}
+
+static void add_request_files(const struct request *r, struct plan *p)
+{
+	vec_each(file, &r->files)
+		add(p,
+			(struct place){ .kind = PLACE_FILE,
+				.target = box_path(p, file->target),
+				.text = file->text,
+				.mode = file->mode,
+				.rw = file->rw,
+				.brief = file->brief,
+				.secret = file->secret,
+				.why = file->why });
+}
+
+static void add_request_dirs(const struct request *r, struct plan *p)
+{
+	vec_each(dir, &r->dirs)
+		add(p,
+			(struct place){ .kind = PLACE_SEAL,
+				.target = box_path(p, dir->target),
+				.dir = true,
+				.rw = dir->rw || p->frame.nest,
+				.mode = 0755,
+				.why = dir->why });
+}
+
+static int check_target(const char *target, const struct request_mount *m, struct fault *f)
 {
 	static const char *const ours[] = { "/proc", "/dev", "/etc/passwd", "/etc/group" };
 
 	if (target[0] != '/' || !target[1])
 		return fault_set(f, 0,
-			"--mount %s: the target '%s' must be an absolute path "
-			"other than /",
-			str_visible(source), str_visible(target));
+			"%s %s: the target '%s' must be an absolute path other than /", m->why,
+			str_visible(m->source), str_visible(target));
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
 		if (path_within(target, ours[i]))
-			return fault_set(f, 0, "--mount %s: %s is the box's own",
-				str_visible(source), ours[i]);
+			return fault_set(f, 0, "%s %s: %s is the box's own", m->why,
+				str_visible(m->source), ours[i]);
 	return 0;
 }
 
@@ -228,20 +258,21 @@ static int add_mounts(const struct request *r, const struct host *h, struct plan
 	for (size_t i = 0; i < r->mounts.n; i++) {
 		const struct request_mount *m = &r->mounts.v[i];
 		const struct fact *fact = &h->mounts[i];
-		const char *target = path_clean(m->target ? m->target : fact->path);
+		const char *target =
+			path_clean(m->target ? box_path(p, m->target) : fact->path);
 		int rc;
 
 		if (fact->real_kind == KIND_ABSENT)
-			return fault_set(f, ENOENT, "--mount %s", str_visible(m->source));
+			return fault_set(f, ENOENT, "%s %s", m->why, str_visible(m->source));
 		if (path_within(fact->real, "/proc") || path_within("/proc", fact->real))
 			return fault_set(f, 0,
-				"--mount %s: the host's proc would show its "
+				"%s %s: the host's proc would show its "
 				"processes to the box",
-				str_visible(m->source));
-		rc = check_target(target, m->source, f);
+				m->why, str_visible(m->source));
+		rc = check_target(target, m, f);
 		if (rc < 0)
 			return rc;
-		add_bind(p, fact, target, m->rw, "--mount");
+		add_bind(p, fact, target, m->rw, m->why);
 		p->places.v[p->places.n - 1].moved = strcmp(target, fact->path) != 0;
 	}
 	return 0;
@@ -287,6 +318,8 @@ int plan_add_places(const struct request *r, const struct host *h, struct plan *
 				.dir = true,
 				.mode = 0755,
 				.why = "repository of this worktree" });
+	add_request_files(r, p);
+	add_request_dirs(r, p);
 	return add_mounts(r, h, p, f);
 }
 
@@ -320,7 +353,9 @@ int plan_order_places(struct plan *p, struct fault *f)
 		if (in && !in->dir)
 			return fault_set(f, ENOTDIR, "%s: %s in the box is no directory",
 				str_visible(place->target), str_visible(in->target));
-		place->create = !in || in->kind == PLACE_SCRATCH;
+		place->create = !in || in->kind == PLACE_SCRATCH ||
+			(in->kind == PLACE_SEAL && in->create);
+		place->sealed = place->kind == PLACE_FILE && !place->rw && in;
 		open[n++] = i;
 	}
 	return 0;

@@ -34,7 +34,8 @@ enum place_kind {
 	PLACE_PROTECT, /* source mounted over itself, read-only */
 	PLACE_STUB,    /* a name that is absent and must stay so: box/native/stub.h */
 	PLACE_HIDE,    /* an empty unreadable file or directory on top of what is there */
-	PLACE_SEAL,    /* a path of the box itself mounted over itself, read-only */
+	PLACE_SEAL, /* a path of the box itself, with all in it, mounted over itself: after all
+		       others, so that what is in it can be made first; read-only unless rw */
 };
 
 struct place {
@@ -45,20 +46,26 @@ struct place {
 	const char *text;    /* LINK, FILE; STUB: what the stub says, if it is a file */
 	const char *why; /* for the person: "system", "toolchain", "workspace", a rule's text */
 	bool rw;
-	bool dir;      /* a directory (else a file or, for PIN, perhaps a link) */
-	bool device;   /* a bind on which device nodes work: /dev only */
-	bool create;   /* the target lies in the box's own root: make it; else it must exist */
-	bool moved;    /* a bind that is elsewhere in the box than on the host */
-	bool named;    /* text holds the box's name, and is not part of the hash */
+	bool dir;    /* a directory (else a file or, for PIN, perhaps a link) */
+	bool device; /* a bind on which device nodes work: /dev only */
+	bool create; /* the target lies in the box's own root: make it; else it must exist */
+	bool moved;  /* a bind that is elsewhere in the box than on the host */
+	bool named;  /* text holds the box's name, and is not part of the hash */
+	bool sealed; /* FILE: the box could write what it lies in, so it is mounted on itself */
+	bool brief;  /* FILE: shown as length and hash */
+	bool secret; /* FILE: neither shown nor hashed */
 	bool optional; /* SEAL, HIDE: not every kernel has it; nothing to do then */
 	mode_t mode;   /* of what is made */
 };
 
-enum env_from { ENV_HOST, ENV_SET, ENV_ASKED };
-
 struct plan_env {
-	const char *name, *value;
-	enum env_from from; /* copied from the host, made by carrel, given by the user */
+	const char *name;
+	const char *value; /* NULL: still to be fetched, by `how` */
+	enum env_from
+		from; /* copied from the host, made by carrel, declared, given by the user */
+	enum env_how how;
+	const char *message;     /* PROMPT */
+	const char *const *argv; /* COMMAND */
 };
 
 enum seccomp_program { SECCOMP_STRICT, SECCOMP_NEST };
@@ -77,9 +84,12 @@ struct frame {
 
 struct plan {
 	struct frame frame;
-	const char *name;   /* also the host name inside; not part of the hash */
-	const char *engine; /* "native" */
+	const char *name;                  /* also the host name inside; not part of the hash */
+	const char *engine;                /* "native" */
+	const char *image;                 /* where its programs come from: "host" */
+	const struct request_agent *agent; /* NULL: any command */
 	const char *const *argv;
+	const char *input; /* a file in the box that is its standard input; NULL: the user's */
 	const char *workdir;
 	const char *workspace;
 	const char *home;
@@ -101,6 +111,13 @@ struct plan {
 /* The frame of a request by this user. */
 void plan_frame(const struct request *r, uid_t uid, gid_t gid, struct frame *ret);
 
+/*
+ * The name a box would like to have: the one that was asked for, or carrel-SLUG after its agent
+ * or workspace. Another box may have it: state/registry.h.
+ */
+int plan_name(const struct request *r, const char *workspace, const char **ret,
+	struct fault *f);
+
 /* Could this be a workspace? Asked before it is searched. */
 int plan_check_workspace(const struct host *h, struct fault *f);
 
@@ -116,6 +133,7 @@ const char *plan_hash(const struct plan *p);
 /* Names of the enums as the JSON has them. */
 const char *place_kind_name(enum place_kind kind);
 const char *env_from_name(enum env_from from);
+const char *env_how_name(enum env_how how);
 const char *network_name(enum network network);
 const char *seccomp_name(enum seccomp_program program);
 

@@ -5,12 +5,12 @@
  * ever printed. Text from outside passes str_visible().
  */
 #include "plan/plan.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 
 #include <sched.h>
-#include <sha256.h>
 #include <string.h>
 
 static const struct {
@@ -49,10 +49,25 @@ const char *place_kind_name(enum place_kind kind)
 const char *env_from_name(enum env_from from)
 {
 	static const char *const names[] = {
-		[ENV_HOST] = "host", [ENV_SET] = "set", [ENV_ASKED] = "asked"
+		[ENV_HOST] = "host",
+		[ENV_SET] = "set",
+		[ENV_DECLARED] = "declared",
+		[ENV_ASKED] = "asked",
 	};
 
 	return names[from];
+}
+
+const char *env_how_name(enum env_how how)
+{
+	static const char *const names[] = {
+		[ENV_LITERAL] = "literal",
+		[ENV_COPY] = "copy",
+		[ENV_PROMPT] = "prompt",
+		[ENV_COMMAND] = "command",
+	};
+
+	return names[how];
 }
 
 const char *network_name(enum network network)
@@ -72,8 +87,12 @@ static void json_place(struct json *j, const struct place *place, bool for_hash)
 	json_string(j, "target", place->target);
 	if (place->source)
 		json_string(j, "source", place->source);
-	if (place->text && !(for_hash && place->named))
+	if (place->brief) {
+		json_number(j, "bytes", (long long)strlen(place->text));
+		json_string(j, "sha256", hash_hex(place->text, strlen(place->text)));
+	} else if (place->text && !place->secret && !(for_hash && place->named)) {
 		json_string(j, "text", place->text);
+	}
 	json_string(j, "mode", place->rw ? "rw" : "ro");
 	json_string(j, "type",
 		place->kind == PLACE_LINK ? "link"
@@ -120,15 +139,45 @@ static void json_layers(struct json *j, const struct plan *p)
 	json_close(j, '}');
 }
 
+static void json_names(struct json *j, const char *key, const char *const *names, size_t n)
+{
+	json_open(j, key, '[');
+	for (size_t i = 0; i < n; i++)
+		json_string(j, NULL, names[i]);
+	json_close(j, ']');
+}
+
+static void json_agent(struct json *j, const struct request_agent *a)
+{
+	json_open(j, "agent", '{');
+	json_string(j, "name", a->name);
+	json_string(j, "harness", a->harness);
+	if (a->model)
+		json_string(j, "model", a->model);
+	json_names(j, "skills", a->skills.v, a->skills.n);
+	json_names(j, "mcpServers", a->mcp_servers.v, a->mcp_servers.n);
+	json_names(j, "plugins", a->plugins.v, a->plugins.n);
+	json_names(j, "hooks", a->hooks.v, a->hooks.n);
+	json_names(j, "tools", a->tools.v, a->tools.n);
+	if (a->prompt)
+		json_number(j, "prompt_bytes", (long long)strlen(a->prompt));
+	json_close(j, '}');
+}
+
 /* Everything that makes the box what it is; its name and hash are not part of that. */
 static void json_body(struct json *j, const struct plan *p, bool for_hash)
 {
 	json_number(j, "version", 1);
 	json_string(j, "engine", p->engine);
+	json_string(j, "image", p->image);
+	if (p->agent)
+		json_agent(j, p->agent);
 	json_open(j, "argv", '[');
 	for (size_t i = 0; p->argv[i]; i++)
 		json_string(j, NULL, p->argv[i]);
 	json_close(j, ']');
+	if (p->input)
+		json_string(j, "input", p->input);
 	json_string(j, "workdir", p->workdir);
 	json_string(j, "workspace", p->workspace);
 	json_string(j, "home", p->home);
@@ -143,6 +192,8 @@ static void json_body(struct json *j, const struct plan *p, bool for_hash)
 		json_open(j, NULL, '{');
 		json_string(j, "name", e->name);
 		json_string(j, "from", env_from_name(e->from));
+		if (e->from == ENV_DECLARED)
+			json_string(j, "how", env_how_name(e->how));
 		json_close(j, '}');
 	}
 	json_close(j, ']');
@@ -156,20 +207,13 @@ static void json_body(struct json *j, const struct plan *p, bool for_hash)
 
 const char *plan_hash(const struct plan *p)
 {
-	struct str text = { 0 }, hex = { 0 };
+	struct str text = { 0 };
 	struct json j = { .out = &text };
-	uint8_t digest[SHA256_DIGEST_LENGTH];
-	SHA2_CTX ctx;
 
 	json_open(&j, NULL, '{');
 	json_body(&j, p, true);
 	json_close(&j, '}');
-	SHA256Init(&ctx);
-	SHA256Update(&ctx, (const uint8_t *)text.p, text.len);
-	SHA256Final(digest, &ctx);
-	for (size_t i = 0; i < sizeof(digest); i++)
-		str_addf(&hex, "%02x", digest[i]);
-	return hex.p;
+	return hash_hex(text.p, text.len);
 }
 
 void plan_json(const struct plan *p, struct str *out)
@@ -210,7 +254,7 @@ static void print_command(const struct plan *p, bool colour, struct str *out)
 
 static void print_env(const struct plan *p, bool colour, struct str *out)
 {
-	static const char *const titles[] = { "from here", "set", "asked for" };
+	static const char *const titles[] = { "from here", "set", "declared", "asked for" };
 
 	for (int from = ENV_HOST; from <= ENV_ASKED; from++) {
 		bool first = true;
@@ -304,6 +348,50 @@ static const char *limits_text(const struct plan *p)
 	return s.p;
 }
 
+static void print_names(struct str *out, bool colour, const char *label,
+	const char *const *names, size_t n)
+{
+	if (!n)
+		return;
+	heading(out, colour, label);
+	for (size_t i = 0; i < n; i++) {
+		str_add(out, i ? ", " : "");
+		str_add_visible(out, names[i]);
+	}
+	str_addc(out, '\n');
+}
+
+/* Of the prompt no more than its length and where it begins. */
+static const char *prompt_text(const char *prompt)
+{
+	const char *first = str_visible(mem_strndup(prompt, strcspn(prompt, "\n")));
+	size_t n = strlen(prompt), characters = 0, cut = 0;
+
+	for (size_t i = 0; i < n; i++)
+		characters += ((unsigned char)prompt[i] & 0xc0) != 0x80;
+	while (cut < 200 && first[cut])
+		cut += utf8_length(first + cut, strlen(first + cut)) ?: 1;
+	return mem_printf("%zu characters: %.*s%s", characters, (int)cut, first,
+		first[cut] ? "..." : "");
+}
+
+static void print_agent(const struct request_agent *a, bool colour, struct str *out)
+{
+	line(out, colour, "agent",
+		a->model ? mem_printf("%s (%s, %s)", a->name, a->harness, a->model)
+			 : mem_printf("%s (%s)", a->name, a->harness));
+	print_names(out, colour, "skills", a->skills.v, a->skills.n);
+	print_names(out, colour, "MCP", a->mcp_servers.v, a->mcp_servers.n);
+	print_names(out, colour, "plugins", a->plugins.v, a->plugins.n);
+	print_names(out, colour, "hooks", a->hooks.v, a->hooks.n);
+	print_names(out, colour, "tools", a->tools.v, a->tools.n);
+	if (a->prompt) {
+		heading(out, colour, "prompt");
+		str_add(out, prompt_text(a->prompt));
+		str_addc(out, '\n');
+	}
+}
+
 void plan_print(const struct plan *p, bool colour, struct str *out)
 {
 	static const char *const network[] = {
@@ -312,7 +400,10 @@ void plan_print(const struct plan *p, bool colour, struct str *out)
 			"host: everything this machine can reach, its own services too",
 	};
 
-	line(out, colour, "box", mem_printf("%s (%s engine)", p->name, p->engine));
+	line(out, colour, "box",
+		mem_printf("%s (%s engine, image %s)", p->name, p->engine, p->image));
+	if (p->agent)
+		print_agent(p->agent, colour, out);
 	print_command(p, colour, out);
 	line(out, colour, "in", p->workdir);
 	line(out, colour, "as",

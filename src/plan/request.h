@@ -1,26 +1,65 @@
 /*
  * plan/request.h - what the user asked for, before anything is looked up
  *
- * Filled in by the command line. Nothing here is checked against the host: that is the
- * survey's and the resolver's work.
+ * Filled in by the command line and, for a declared agent, from its manifest by its harness.
+ * Nothing here is checked against the host: that is the survey's and the resolver's work.
  */
 #ifndef PLAN_REQUEST_H
 #define PLAN_REQUEST_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/mem.h"
 
 enum network { NETWORK_NONE, NETWORK_HOST };
 
 struct request_mount {
-	const char *source, *target; /* target NULL: the same path as the source */
+	const char *source, *target; /* target NULL: the same path as the source; or ~/... */
 	bool rw;
+	const char
+		*why; /* what it is for: "--mount", "skill"; begins every complaint about it */
 };
+
+/* Where a variable's value comes from. The last two are fetched when the box is agreed on. */
+enum env_how { ENV_LITERAL, ENV_COPY, ENV_PROMPT, ENV_COMMAND };
+
+enum env_from { ENV_HOST, ENV_SET, ENV_DECLARED, ENV_ASKED };
 
 struct request_env {
 	const char *name;
-	const char *value; /* NULL: copied from the host's environment, which must have it */
+	enum env_how how;
+	const char *value; /* LITERAL: itself; COPY: the host's variable; PROMPT: the message */
+	const char *const *argv; /* COMMAND: without a shell */
+	enum env_from from;      /* for the person */
+	const char *why;         /* begins a complaint: "--env TOKEN" */
+};
+
+/* A file that is made for the box, and is read-only there unless rw. */
+struct request_file {
+	const char *target; /* absolute, or ~/... */
+	const char *text;
+	const char *why;
+	mode_t mode;
+	bool rw;
+	bool brief;  /* long, for a person: the plan has its length and hash */
+	bool secret; /* the plan has nothing of it */
+};
+
+/* A directory that is made for the box and cannot be moved away or, unless rw, be changed. */
+struct request_dir {
+	const char *target; /* absolute, or ~/... */
+	const char *why;
+	bool rw;
+};
+
+typedef VEC(const char *) name_vec;
+
+/* For the person who is asked, and for the record: what the agent is made of. */
+struct request_agent {
+	const char *name, *harness, *model;
+	const char *prompt; /* or NULL */
+	name_vec skills, mcp_servers, plugins, hooks, tools;
 };
 
 struct request_limits {
@@ -31,16 +70,22 @@ struct request_limits {
 };
 
 struct request {
-	const char *const *argv; /* the command, NULL-terminated; NULL: a shell */
-	const char *workspace;   /* NULL: the working directory */
-	const char *name;        /* NULL: made from the workspace's name */
+	const struct request_agent *agent; /* NULL: any command */
+	const char *const *argv;           /* the command, NULL-terminated; NULL: a shell */
+	const char *input;                 /* a file in the box that is its standard input */
+	const char *workspace;             /* NULL: the working directory */
+	const char *name;                  /* NULL: made from the agent's or the workspace's */
 	VEC(struct request_mount) mounts;
+	VEC(struct request_file) files;
+	VEC(struct request_dir) dirs;
 	VEC(struct request_env) env;
+	VEC(const char *) notices; /* for the person, before the confirmation */
 	VEC(const char *) protect; /* paths or patterns below the workspace; "!x" takes back */
 	VEC(const char *) hide;
 	struct request_limits limits; /* 0 = the default */
 	enum network network;
-	bool nest; /* user namespaces and mounts allowed inside: weaker */
+	bool network_said; /* by the command line, over what an agent declares */
+	bool nest;         /* user namespaces and mounts allowed inside: weaker */
 };
 
 #endif

@@ -41,8 +41,9 @@ int plan_check_workspace(const struct host *h, struct fault *f)
 	return 0;
 }
 
-static int resolve_name(const struct request *r, struct plan *p, struct fault *f)
+int plan_name(const struct request *r, const char *workspace, const char **ret, struct fault *f)
 {
+	const char *of = r->agent ? r->agent->name : path_base(workspace);
 	char slug[41];
 	size_t n = 0;
 
@@ -57,10 +58,10 @@ static int resolve_name(const struct request *r, struct plan *p, struct fault *f
 				"--name '%s': a name is 1 to 63 letters, digits "
 				"and dashes, and begins with a letter or digit",
 				str_visible(r->name));
-		p->name = r->name;
+		*ret = r->name;
 		return 0;
 	}
-	for (const char *s = path_base(p->workspace); *s && n + 1 < sizeof(slug); s++) {
+	for (const char *s = of; *s && n + 1 < sizeof(slug); s++) {
 		if (isascii(*s) && isalnum((unsigned char)*s))
 			slug[n++] = (char)tolower((unsigned char)*s);
 		else if (n && slug[n - 1] != '-')
@@ -69,7 +70,7 @@ static int resolve_name(const struct request *r, struct plan *p, struct fault *f
 	while (n && slug[n - 1] == '-')
 		n--;
 	slug[n] = '\0';
-	p->name = mem_printf("carrel-%s", n ? slug : "box");
+	*ret = mem_printf("carrel-%s", n ? slug : "box");
 	return 0;
 }
 
@@ -145,7 +146,12 @@ static int resolve_layers(const struct request *r, const struct host *h, struct 
 int plan_resolve(const struct request *r, const struct host *h, struct plan *ret,
 	struct fault *f)
 {
-	struct plan p = { .engine = "native", .argv = r->argv };
+	struct plan p = { .engine = "native",
+		.image = "host",
+		.agent = r->agent,
+		.argv = r->argv,
+		.input = r->input,
+		.name = h->name };
 	int rc;
 
 	plan_frame(r, h->uid, h->gid, &p.frame);
@@ -155,7 +161,8 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 		return rc;
 	p.workspace = h->workspace.real;
 	p.workdir = path_within(h->cwd, p.workspace) ? h->cwd : p.workspace;
-	if ((rc = resolve_name(r, &p, f)) < 0 || (rc = resolve_limits(r, h, &p, f)) < 0 ||
+	if ((!p.name && (rc = plan_name(r, p.workspace, &p.name, f)) < 0) ||
+		(rc = resolve_limits(r, h, &p, f)) < 0 ||
 		(rc = resolve_layers(r, h, &p, f)) < 0 ||
 		(rc = plan_add_places(r, h, &p, f)) < 0 || (rc = plan_order_places(&p, f)) < 0)
 		return rc;
@@ -170,6 +177,8 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 		p.argv = shell;
 	}
 	p.known = h->known;
+	vec_each(notice, &r->notices)
+		vec_push(&p.notices, *notice);
 	vec_each(notice, &h->notices)
 		vec_push(&p.notices, *notice);
 	*ret = p;

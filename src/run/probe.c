@@ -119,7 +119,7 @@ static int try_box(const char *dir, struct fault *f)
 	const struct plan *plan;
 	struct frame frame;
 	struct box box;
-	int rc = run_plan(&request, &plan, f);
+	int rc = run_plan(&request, RUN_TO_SHOW, &plan, f);
 
 	if (rc < 0) {
 		snprintf(f->step, sizeof(f->step), "%s",

@@ -1,24 +1,55 @@
 #include "run/run.h"
 #include "run/planted.h"
+#include "run/secrets.h"
 #include "run/supervise.h"
 #include "run/survey.h"
 #include "plan/host.h"
 #include "plan/plan.h"
+#include "state/registry.h"
 #include "base/fault.h"
+#include "base/fd.h"
 #include "base/str.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { MOST_PLANTED = 20 };
 
-int run_plan(const struct request *r, const struct plan **ret, struct fault *f)
+/* The name of this process's one box. */
+static struct claim claim = { .lock = -1 };
+
+static int take_name(const struct request *r, enum run_for what, struct host *h,
+	struct fault *f)
+{
+	enum claim_how how = r->name ? CLAIM_STRICT : CLAIM_NEXT;
+	const char *name;
+	int rc = plan_name(r, h->workspace.real, &name, f);
+
+	if (rc == 0)
+		rc = what == RUN_TO_START ? registry_claim(name, how, &claim, f)
+					  : registry_peek(name, how, &claim, f);
+	if (rc == 0)
+		h->name = claim.name;
+	return rc;
+}
+
+void run_release(void)
+{
+	registry_release(&claim);
+}
+
+int run_plan(const struct request *r, enum run_for what, const struct plan **ret,
+	struct fault *f)
 {
 	struct plan *plan = mem_alloc(sizeof(*plan));
 	struct host host;
 	int rc = survey_host(r, &host, f);
 
+	if (rc == 0)
+		rc = take_name(r, what, &host, f);
 	if (rc == 0)
 		rc = plan_resolve(r, &host, plan, f);
 	if (rc == 0)
@@ -34,11 +65,45 @@ struct planning {
 static int get_plan(void *ctx, const struct plan **ret, struct fault *f)
 {
 	struct planning *p = ctx;
-	int rc = p->plan ? 0 : run_plan(p->request, &p->plan, f);
+	int rc = p->plan ? 0 : run_plan(p->request, RUN_TO_START, &p->plan, f);
 
 	if (rc == 0)
 		*ret = p->plan;
 	return rc;
+}
+
+/* Values that a person or a program of the host must give: now, and not before. */
+static int fetch_values(const struct plan *p, struct fault *f)
+{
+	int rc = 0;
+
+	vec_each(e, &p->env) {
+		if (e->value)
+			continue;
+		rc = e->how == ENV_PROMPT ? secret_ask(e->name, e->message, &e->value, f)
+					  : secret_run(e->name, e->argv, &e->value, f);
+		if (rc < 0)
+			return rc;
+	}
+	return rc;
+}
+
+static bool has_secrets(const struct request *r)
+{
+	vec_each(e, &r->env)
+		if (e->how == ENV_PROMPT || e->how == ENV_COMMAND)
+			return true;
+	return false;
+}
+
+/* The command reads a file of the box; what comes after us on our own input is not ours. */
+static int leave_input(struct fault *f)
+{
+	auto_close int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+		return fault_set(f, errno, "open /dev/null");
+	return 0;
 }
 
 static void note_planted(const struct plan *p, const struct timespec *since,
@@ -84,8 +149,18 @@ int run_box(const struct request *r, const struct plan *p, const struct run_opti
 	struct outcome outcome;
 	struct timespec since;
 	struct frame frame;
-	int rc;
+	int rc = 0;
 
+	if (r->input)
+		rc = leave_input(f);
+	if (rc == 0 && has_secrets(r)) {
+		if (!planning.plan)
+			rc = run_plan(r, RUN_TO_START, &planning.plan, f);
+		if (rc == 0)
+			rc = fetch_values(planning.plan, f);
+	}
+	if (rc < 0)
+		return rc;
 	/* Coarse, as the kernel stamps files: the fine clock could be ahead of a new file. */
 	clock_gettime(CLOCK_REALTIME_COARSE, &since);
 	plan_frame(r, getuid(), getgid(), &frame);

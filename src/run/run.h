@@ -19,8 +19,14 @@ struct run_result {
 	VEC(const char *) notes; /* for the user to read, a line each, safe to print */
 };
 
+enum run_for {
+	RUN_TO_SHOW,  /* nothing is made, not even the name is taken */
+	RUN_TO_START, /* the box's name is taken: run_release() */
+};
+
 /* Survey the host and resolve the request into a plan. */
-int run_plan(const struct request *r, const struct plan **ret, struct fault *f);
+int run_plan(const struct request *r, enum run_for what, const struct plan **ret,
+	struct fault *f);
 
 /*
  * Start the box and supervise it to its end. p is the plan of r that the user has agreed
@@ -28,5 +34,8 @@ int run_plan(const struct request *r, const struct plan **ret, struct fault *f);
  */
 int run_box(const struct request *r, const struct plan *p, const struct run_options *o,
 	struct run_result *ret, struct fault *f);
+
+/* Give back the name that was taken; does nothing when there is none. */
+void run_release(void);
 
 #endif

@@ -120,14 +120,6 @@ static bool valid_user_name(const char *name)
 		n;
 }
 
-static bool in_system(const char *path)
-{
-	for (size_t i = 0; i < layout_system_n; i++)
-		if (path_within(path, layout_system[i]))
-			return true;
-	return false;
-}
-
 /* A home that is the box's own: never /, nor below what is shared read-only. */
 static const char *find_home(const char *user, const struct account *account)
 {
@@ -141,7 +133,7 @@ static const char *find_home(const char *user, const struct account *account)
 		return mem_printf("/home/%s", user);
 	real = real_path(home);
 	home = real ? real : path_clean(home);
-	bad = !home[1] || in_system(home);
+	bad = !home[1] || layout_in_system(home);
 	for (size_t i = 0; i < ARRAY_SIZE(never); i++)
 		bad |= path_within(home, never[i]);
 	return bad ? mem_printf("/home/%s", user) : home;
@@ -151,7 +143,7 @@ static bool usable_shell(const char *shell)
 {
 	static const char *const none[] = { "nologin", "false", "true", "sync" };
 
-	if (!shell || shell[0] != '/' || !in_system(shell) || access(shell, X_OK) < 0)
+	if (!shell || shell[0] != '/' || !layout_in_system(shell) || access(shell, X_OK) < 0)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
 		if (!strcmp(path_base(shell), none[i]))
@@ -178,6 +170,14 @@ static void survey_user(struct host *h)
 					      : "/bin/sh";
 }
 
+const char *survey_home(void)
+{
+	struct host h = { 0 };
+
+	survey_user(&h);
+	return h.home;
+}
+
 /*
  * Look at dir/name, which is path, but leave a link alone that leads to the system's
  * directories: the box has them too and can follow it by itself.
@@ -196,7 +196,7 @@ static struct fact look_system(int dir, const char *name, const char *path)
 	}
 	fact.kind = fact.real_kind = KIND_LINK;
 	fact.link = link_text(dir, name);
-	if (in_system(path_clean(path_join(path_parent(path), fact.link))))
+	if (layout_in_system(path_clean(path_join(path_parent(path), fact.link))))
 		return fact;
 	return look_at(path);
 }

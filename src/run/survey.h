@@ -14,6 +14,9 @@ struct rule;
 
 int survey_host(const struct request *r, struct host *ret, struct fault *f);
 
+/* The user's home as the box will have it. */
+const char *survey_home(void);
+
 /* survey-git.c: rules for the workspace's repository, and where it is if elsewhere. */
 int survey_git(struct host *h, struct fault *f);
 

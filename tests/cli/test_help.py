@@ -8,7 +8,8 @@ import lib
 import pexpect
 import pytest
 
-BOX_OPTIONS = ["-n", "--dry-run", "-y", "--yes", "--json", "--workspace", "--mount", "--env",
+BOX_OPTIONS = ["-n", "--dry-run", "-y", "--yes", "--json", "-m", "--manifest",
+               "--headless", "--events", "--workspace", "--mount", "--env",
                "--network", "--protect", "--hide", "--limit", "--name", "--engine", "--record",
                "--nest"]  # fmt: skip
 
@@ -17,6 +18,9 @@ COMMANDS = {
     "run": BOX_OPTIONS,
     "plan": BOX_OPTIONS,
     "shell": BOX_OPTIONS,
+    "agents": ["-m", "--manifest", "--json"],
+    "init": ["--print"],
+    "trust": ["--show", "--json", "--revoke"],
     "check": ["--json"],
     "help": [],
     "version": [],
@@ -104,13 +108,22 @@ def test_version():
         (["run", "--json", "-y", "--", "true"], ["--json", "-n"]),
         (["run"], ["command", "carrel run -- CMD"]),
         (["run", "-y", "--"], ["command", "carrel run -- CMD"]),
-        (["run", "-y", "true"], ["'true'", "after '--'"]),
-        (["run", "-y", "ls", "-l", "--color"], ["'ls'", "after '--'"]),
+        (["run", "-y", "true"], ["'true'", "`carrel run -- CMD`"]),
+        (["run", "-y", "ls", "-l", "--color"], ["'-l'", "-- CMD"]),
+        (["run", "-y", "one", "two"], ["'two'", "after '--'"]),
         (["shell", "bash"], ["'bash'"]),
+        (["shell", "--", "bash"], ["'bash'", "takes no command"]),
         (["version", "extra"], ["'extra'"]),
         (["completion"], ["bash|zsh|fish"]),
         (["completion", "bsh"], ["'bsh'", "'bash'"]),
         (["completion", "bash", "zsh"], ["'zsh'"]),
+        (["schema", "plna"], ["'plna'", "'plan'"]),
+        (["schema", "plan", "manifest"], ["'manifest'"]),
+        (["agents", "extra"], ["'extra'"]),
+        (["init", "extra"], ["'extra'"]),
+        (["trust", "a", "b"], ["'b'"]),
+        (["trust", "-y"], ["'-y'"]),
+        (["trust", "--yes"], ["'--yes'"]),
         (["\x1b[31m"], ["'\\x1b[31m'"]),
     ],
 )
@@ -149,7 +162,8 @@ def test_manual_is_complete():
     text = lib.succeeded(lib.execute(["mandoc", "-T", "ascii", "-O", "width=200"], input=page))
     text = re.sub(rb".\x08", b"", text).decode()
     headings = re.findall(r"^[A-Z ]+$", text, re.M)
-    assert headings == ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS", "EXIT STATUS",
+    assert headings == ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS", "THE MANIFEST",
+                        "EXIT STATUS",
                         "ENVIRONMENT", "FILES", "SEE ALSO"]  # fmt: skip
     for command, options in COMMANDS.items():
         assert re.search(rf"^   carrel {command}\b", text, re.M), command
@@ -171,6 +185,8 @@ TYPED = [
     ("carrel shell --limit ", {"time=", "pids=", "files=", "scratch="}),
     ("carrel run --env CARREL_TE", {"CARREL_TESTING"}),
     ("carrel completion ", {"bash", "zsh", "fish"}),
+    ("carrel schema ", {"manifest", "plan"}),
+    ("carrel trust --", {"--show", "--json", "--revoke", "--help"}),
     ("carrel help pl", {"plan"}),
     ("carrel check --", {"--json", "--help"}),
 ]
@@ -312,11 +328,11 @@ def objects(schema):
 
 
 def test_schema_is_one_and_strict():
-    schema = json.loads(output("schema"))
+    schema = json.loads(output("schema", "plan"))
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(schema)
     found = list(objects(schema))
-    assert len(found) == 6
+    assert len(found) == 7
     for each in found:
         assert each["additionalProperties"] is False
         assert set(each["required"]) <= set(each["properties"])
@@ -328,7 +344,7 @@ def test_schema_is_one_and_strict():
                                    lambda plan: plan["places"][0].update(kind="odd"),
                                    lambda plan: plan["limits"].update(time=-1)])  # fmt: skip
 def test_schema_knows_a_plan_from_none(project, spoil):
-    checker = jsonschema.Draft202012Validator(json.loads(output("schema")))
+    checker = jsonschema.Draft202012Validator(json.loads(output("schema", "plan")))
     plan = json.loads(output("plan", "--json", "--", "true"))
     checker.validate(plan)
     spoil(plan)

@@ -57,7 +57,7 @@ def plan(*opts, cmd=("true",), **how):
 
 @pytest.fixture(scope="module")
 def schema(template):
-    return json.loads(lib.succeeded(lib.carrel("schema", cwd="/")))
+    return json.loads(lib.succeeded(lib.carrel("schema", "plan", cwd="/")))
 
 
 # ---- the document -----------------------------------------------------------------------

@@ -133,8 +133,15 @@ static struct rule make_rule(enum rule_kind kind, const char *why, const struct 
 		vec_push(&(h)->rules, rule_);                                         \
 	} while (0)
 
-#define ADD_MOUNT(r, ...) vec_push(&(r)->mounts, ((struct request_mount){ __VA_ARGS__ }))
-#define ADD_ENV(r, ...)   vec_push(&(r)->env, ((struct request_env){ __VA_ARGS__ }))
+#define ADD_MOUNT(r, ...) \
+	vec_push(&(r)->mounts, ((struct request_mount){ .why = "--mount", __VA_ARGS__ }))
+#define ADD_ENV(r, name_, value_)                                               \
+	vec_push(&(r)->env,                                                     \
+		((struct request_env){ .name = (name_),                         \
+			.how = (const char *)(value_) ? ENV_LITERAL : ENV_COPY, \
+			.value = (value_) ?: (name_),                           \
+			.from = ENV_ASKED,                                      \
+			.why = "--env " name_ }))
 
 #define W "/home/ada/proj"
 

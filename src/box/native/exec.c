@@ -12,6 +12,7 @@
 #include "base/title.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ struct start {
 	char **argv, **envp;
 	const char *path; /* the box's PATH */
 	int err;
-	const char *what; /* failed before the program was tried */
+	const char *what, *where; /* failed before the program was tried */
 };
 
 static char stack[64 * 1024] __attribute__((aligned(4096)));
@@ -95,14 +96,26 @@ static const char *become_job(const struct native *n)
 	return NULL;
 }
 
+static int read_from(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -1 : dup2(fd, STDIN_FILENO);
+}
+
 static int child(void *arg)
 {
 	struct start *s = arg;
 
 	umask(s->n->umask);
 	s->what = become_job(s->n);
+	s->where = s->n->plan->workdir;
 	if (!s->what && chdir(s->n->plan->workdir) < 0)
 		s->what = "enter the working directory";
+	if (!s->what && s->n->plan->input && read_from(s->n->plan->input) < 0) {
+		s->what = "open the command's input";
+		s->where = s->n->plan->input;
+	}
 	s->err = s->what ? errno : exec_search(s);
 	_exit(127);
 }
@@ -132,7 +145,7 @@ int step_exec(struct native *n, struct fault *f)
 	if (s.what)
 		snprintf(f->step, sizeof(f->step), "start");
 	if (s.what)
-		return fault_set(f, s.err, "%s '%s'", s.what, str_visible(n->plan->workdir));
+		return fault_set(f, s.err, "%s '%s'", s.what, str_visible(s.where));
 	fault_set(f, s.err, "run '%s'", str_visible(s.argv[0]));
 	if (s.err == ENOENT)
 		return fault_fix(f,

@@ -235,6 +235,18 @@ static int put_made(struct native *n, const struct place *place, struct fault *f
 	return 0; /* making it was all */
 }
 
+static int put_seal(struct native *n, const struct place *place, struct fault *f)
+{
+	auto_close int target = open_target(n->root, place->target, f), mount = -1;
+
+	if (target < 0)
+		return target;
+	mount = clone_mount(target, place->rw ? 0 : MOUNT_ATTR_RDONLY, f);
+	if (mount < 0)
+		return mount;
+	return attach(n, mount, place, f);
+}
+
 static int put_copy(struct native *n, const struct place *place, struct fault *f)
 {
 	auto_close int from =
@@ -270,18 +282,6 @@ static int put_host(struct native *n, const struct place *place, struct fault *f
 	if (mount < 0)
 		return fault_set(f, -mount, "clone the mount of '%s'",
 			str_visible(place->source));
-	return attach(n, mount, place, f);
-}
-
-static int put_seal(struct native *n, const struct place *place, struct fault *f)
-{
-	auto_close int target = open_target(n->root, place->target, f), mount = -1;
-
-	if (target < 0)
-		return target;
-	mount = clone_mount(target, MOUNT_ATTR_RDONLY, f);
-	if (mount < 0)
-		return mount;
 	return attach(n, mount, place, f);
 }
 
@@ -374,7 +374,7 @@ static int (*const put[])(struct native *n, const struct place *place, struct fa
 	[PLACE_PROC] = put_proc,
 	[PLACE_PTS] = put_pts,
 	[PLACE_SCRATCH] = put_made,
-	[PLACE_SEAL] = put_seal,
+	[PLACE_SEAL] = put_made, /* and then put_seals() */
 	[PLACE_HIDE] = put_hide,
 };
 
@@ -385,6 +385,23 @@ static int put_place(struct native *n, const struct place *place, struct fault *
 	if (rc == 0)
 		rc = put[place->kind](n, place, f);
 	return place->optional && rc == -ENOENT ? 0 : rc;
+}
+
+/*
+ * Last, when what is in them is there: directories that the box must not change, and files in
+ * directories that it may. Landlock cannot keep those, a mount can.
+ */
+static int put_seals(struct native *n, struct fault *f)
+{
+	vec_each(place, &n->plan->places) {
+		int rc = 0;
+
+		if (place->kind == PLACE_SEAL || place->sealed)
+			rc = put_seal(n, place, f);
+		if (rc < 0 && !(place->optional && rc == -ENOENT))
+			return rc;
+	}
+	return 0;
 }
 
 /* Empty, without permissions, leading nowhere; and nameless once they are in use. */
@@ -415,7 +432,8 @@ int step_places(struct native *n, struct fault *f)
 		if (rc < 0)
 			return rc;
 	}
-	return unname_masks(n->root, f);
+	rc = put_seals(n, f);
+	return rc < 0 ? rc : unname_masks(n->root, f);
 }
 
 int step_pivot(struct native *n, struct fault *f)

@@ -1,0 +1,322 @@
+/*
+ * cli/cmd-agents.c - carrel agents
+ *
+ * Each agent is composed and looked up as for a start, as far as that can be told without its
+ * client; one that cannot be is listed with what is wrong. Of variables only the names are
+ * shown.
+ */
+#include "cli/cmd.h"
+#include "cli/opt.h"
+#include "harness/harness.h"
+#include "manifest/manifest.h"
+#include "manifest/trust.h"
+#include "plan/request.h"
+#include "run/agent.h"
+#include "run/survey.h"
+#include "base/fault.h"
+#include "base/json.h"
+#include "base/str.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { WIDEST = 30 }; /* a longer cell is not waited for by the others */
+
+struct agents_args {
+	const char *manifest;
+	bool json;
+};
+
+struct listed {
+	const char *name, *harness; /* harness: NULL when it could not be composed */
+	const struct manifest_file *file;
+	struct agent agent;
+	problems bad;
+};
+typedef VEC(struct listed) listed_vec;
+
+static void look_up(const struct manifests *m, const char *home, const struct said *name,
+	struct listed *ret)
+{
+	struct listed l = { .name = name->text, .file = manifest_origin(name) };
+	const struct harness *h;
+	struct fault f = { 0 };
+
+	if (manifest_agent(m, name->text, &l.agent, &l.bad, &f) == 0) {
+		h = harness_find(l.agent.harness.text ? l.agent.harness.text : "claude");
+		l.harness = h->name;
+		manifest_resolve(m, home, &l.agent, &l.bad);
+		harness_check(h, &l.agent, &l.bad);
+	}
+	*ret = l;
+}
+
+static const char *network_of(const struct agent *a)
+{
+	return a->network.mode.text ? a->network.mode.text : "none";
+}
+
+/* ---- for programs ---- */
+
+static void json_names(struct json *j, const char *key, const said_vec *names)
+{
+	json_open(j, key, '[');
+	vec_each(name, names)
+		json_string(j, NULL, name->text);
+	json_close(j, ']');
+}
+
+static void json_reach(struct json *j, const struct agent *a)
+{
+	json_open(j, "env", '[');
+	vec_each(e, &a->env)
+		json_string(j, NULL, e->name);
+	json_close(j, ']');
+	json_open(j, "network", '{');
+	json_string(j, "mode", network_of(a));
+	json_names(j, "allow", &a->network.allow);
+	json_close(j, '}');
+	json_open(j, "mounts", '[');
+	vec_each(m, &a->mounts) {
+		json_open(j, NULL, '{');
+		json_string(j, "source", m->source.text);
+		json_string(j, "target", m->target.text ? m->target.text : m->source.text);
+		json_string(j, "mode", m->mode.text ? m->mode.text : "ro");
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void json_agent(struct json *j, const struct listed *l, bool approved)
+{
+	const struct agent *a = &l->agent;
+
+	json_open(j, NULL, '{');
+	json_string(j, "name", l->name);
+	json_string(j, "file", l->file->path);
+	json_bool(j, "approved", approved || !l->file->project);
+	json_string(j, "harness", l->harness);
+	json_string(j, "model", a->model.text);
+	json_string(j, "description", a->description.text);
+	json_names(j, "skills", &a->skills);
+	json_names(j, "mcpServers", &a->mcp_servers);
+	json_names(j, "plugins", &a->plugins);
+	json_names(j, "hooks", &a->hooks);
+	json_names(j, "tools", &a->tools);
+	json_reach(j, a);
+	json_open(j, "problems", '[');
+	vec_each(line, &l->bad)
+		json_string(j, NULL, *line);
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
+static void print_json(const listed_vec *list, bool approved, struct str *out)
+{
+	struct json j = { .out = out, .indent = true };
+
+	json_open(&j, NULL, '[');
+	vec_each(l, list)
+		json_agent(&j, l, approved);
+	json_close(&j, ']');
+	str_addc(out, '\n');
+}
+
+/* ---- for a person ---- */
+
+static size_t characters(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+enum { CELLS = 4 };
+
+static void cells_of(const struct listed *l, const char *cells[CELLS])
+{
+	cells[0] = str_visible(l->name);
+	cells[1] = l->harness ? l->harness : "?";
+	cells[2] = l->agent.model.text ? str_visible(l->agent.model.text) : "-";
+	cells[3] = str_visible(l->file->name);
+}
+
+static void print_head(const struct listed *l, const size_t widths[CELLS], bool colour,
+	struct str *out)
+{
+	const char *cells[CELLS];
+
+	cells_of(l, cells);
+	for (size_t i = 0; i < CELLS; i++) {
+		str_addf(out, colour && i == 0 ? "\033[1m%s\033[0m" : "%s", cells[i]);
+		for (size_t n = characters(cells[i]); i + 1 < CELLS && n < widths[i] + 2; n++)
+			str_addc(out, ' ');
+	}
+	str_addc(out, '\n');
+}
+
+static void row(struct str *out, const char *label, const char *text)
+{
+	str_addf(out, "  %-12s%s\n", label, text);
+}
+
+static void print_names(struct str *out, const char *label, const said_vec *names)
+{
+	struct str text = { 0 };
+
+	vec_each(name, names) {
+		str_add(&text, name == names->v ? "" : ", ");
+		str_add_visible(&text, name->text);
+	}
+	if (names->n)
+		row(out, label, text.p);
+}
+
+static void print_reach(const struct agent *a, struct str *out)
+{
+	struct str env = { 0 };
+
+	vec_each(e, &a->env)
+		str_addf(&env, "%s%s", env.len ? ", " : "", str_visible(e->name));
+	if (env.len)
+		row(out, "env", env.p);
+	row(out, "network", str_visible(network_of(a)));
+	print_names(out, "allowed", &a->network.allow);
+	for (size_t i = 0; i < a->mounts.n; i++) {
+		const struct agent_mount *m = &a->mounts.v[i];
+		struct str text = { 0 };
+
+		str_add_visible(&text, m->source.text);
+		if (m->target.text)
+			str_addf(&text, " at %s", str_visible(m->target.text));
+		str_addf(&text, " (%s)", m->mode.text ? m->mode.text : "ro");
+		row(out, i ? "" : "mounts", text.p);
+	}
+}
+
+static void print_agent(const struct listed *l, struct str *out)
+{
+	const struct agent *a = &l->agent;
+
+	if (a->description.text)
+		row(out, "description", str_visible(a->description.text));
+	print_names(out, "skills", &a->skills);
+	print_names(out, "mcpServers", &a->mcp_servers);
+	print_names(out, "plugins", &a->plugins);
+	print_names(out, "hooks", &a->hooks);
+	print_names(out, "tools", &a->tools);
+	if (l->harness)
+		print_reach(a, out);
+	vec_each(line, &l->bad)
+		row(out, line == l->bad.v ? "problem" : "", *line);
+}
+
+static void print_text(const listed_vec *list, bool colour, struct str *out)
+{
+	size_t widths[CELLS] = { 0 };
+	const char *cells[CELLS];
+
+	vec_each(l, list) {
+		cells_of(l, cells);
+		for (size_t i = 0; i < CELLS; i++) {
+			size_t n = characters(cells[i]);
+
+			if (n > widths[i])
+				widths[i] = n < WIDEST ? n : WIDEST;
+		}
+	}
+	vec_each(l, list) {
+		print_head(l, widths, colour, out);
+		print_agent(l, out);
+	}
+}
+
+/* ---- the command ---- */
+
+/* Say so when the project's manifest is not approved; it is listed all the same. */
+static int check_trust(const struct manifests *m, bool *ret, struct fault *f)
+{
+	const struct manifest_file *file = m->project;
+	struct trust_state state = { .is = TRUST_GIVEN };
+	int rc = 0;
+
+	if (file)
+		rc = trust_verdict(file->path, file->bytes, file->size, &state, f);
+	if (rc < 0)
+		return rc;
+	*ret = state.is == TRUST_GIVEN;
+	if (!*ret)
+		cmd_note(mem_printf("%s %s: its agents can be shown, not started",
+			str_visible(file->path),
+			state.is == TRUST_NEW ? "is not approved"
+					      : "has changed since it was approved"));
+	return 0;
+}
+
+static int load(const struct agents_args *a, struct manifests *ret, bool *ret_approved,
+	problems *bad, struct fault *f)
+{
+	const char *dir;
+	int rc = agent_workspace(&(struct request){ 0 }, &dir, f);
+
+	if (rc == 0)
+		rc = manifest_load(dir, a->manifest, ret, bad, f);
+	return rc < 0 ? rc : check_trust(ret, ret_approved, f);
+}
+
+static int cmd_agents(void *args, int argc, char **argv)
+{
+	const struct agents_args *a = args;
+	bool approved, broken = false;
+	struct fault f = { 0 };
+	listed_vec list = { 0 };
+	struct str out = { 0 };
+	said_vec names = { 0 };
+	struct manifests m;
+	problems bad = { 0 };
+	int rc;
+
+	(void)argc, (void)argv;
+	if (load(a, &m, &approved, &bad, &f) < 0)
+		return bad.n ? cmd_problems(bad.v, bad.n) : cmd_fail(&f);
+	manifest_names(&m, &names);
+	vec_each(name, &names) {
+		struct listed l;
+
+		look_up(&m, survey_home(), name, &l);
+		broken |= l.bad.n > 0;
+		vec_push(&list, l);
+	}
+	if (!list.n)
+		cmd_note("no agent is declared");
+	if (a->json)
+		print_json(&list, approved, &out);
+	else
+		print_text(&list, cmd_colour(STDOUT_FILENO), &out);
+	rc = cmd_print(&out);
+	return rc ? rc : broken;
+}
+
+static const struct opt agents_opts[] = {
+	OPT_STR('m', "manifest", struct agents_args, manifest, "FILE",
+		"read FILE instead of carrel.json in the working directory",
+		.hint = OPT_HINT_FILE),
+	OPT_FLAG(0, "json", struct agents_args, json, "print the list as JSON"),
+	OPT_END,
+};
+
+const struct cmd cmd_agents_entry = {
+	.name = "agents",
+	.about = "list the agents that are declared here",
+	.detail =
+		"They are those of `carrel.json` in the working directory and of your own in "
+		"`~/.config/carrel`; of two with one name the project's counts. Each is listed "
+		"with its client, model and file, and what it is given: of variables the names "
+		"alone. An agent that cannot be started as it is declared is listed with what "
+		"is wrong, and the exit status is 1 then.",
+	.opts = agents_opts,
+	.size = sizeof(struct agents_args),
+	.run = cmd_agents,
+};

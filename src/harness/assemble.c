@@ -1,0 +1,410 @@
+/*
+ * harness/assemble.c - what all clients have in common
+ */
+#include "harness/harness.h"
+#include "harness/env.h"
+#include "manifest/manifest.h"
+#include "plan/layout.h"
+#include "plan/request.h"
+#include "base/json-read.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <string.h>
+
+const struct harness *const harness_all[] = { &harness_claude, &harness_codex, &harness_gemini,
+	&harness_opencode, &harness_command, NULL };
+
+const struct harness *harness_find(const char *name)
+{
+	for (const struct harness *const *h = harness_all; *h; h++)
+		if (!strcmp((*h)->name, name))
+			return *h;
+	return NULL;
+}
+
+static const char *field_of(const struct agent *a, const char *key)
+{
+	return mem_printf("agents.%s.%s", str_visible(a->name.text), key);
+}
+
+/* ---- what cannot be ---- */
+
+/* One declaration that a client, or this version, may be unable to follow. */
+struct claim {
+	const char *key;
+	const struct json_value *at; /* NULL: not declared */
+	unsigned int needs;          /* enum harness_can; 0: no client can, yet */
+};
+
+static const struct json_value *first(const said_vec *list)
+{
+	return list->n ? list->v[0].at : NULL;
+}
+
+static void check_claim(const struct harness *h, const struct agent *a, const struct claim *c,
+	problems *bad)
+{
+	if (!c->at || (h->can & c->needs))
+		return;
+	if (c->needs)
+		manifest_problem(bad, c->at, field_of(a, c->key), "%s cannot be given this",
+			h->title);
+	else
+		manifest_problem(bad, c->at, field_of(a, c->key),
+			"this version of carrel cannot do it");
+}
+
+static bool is_said(const struct said *s, const char *text)
+{
+	return s->text && !strcmp(s->text, text);
+}
+
+static void check_client(const struct harness *h, const struct agent *a, problems *bad)
+{
+	const struct claim claims[] = {
+		{ "model", a->model.at, CAN_MODEL },
+		{ "effort", a->effort.at, CAN_EFFORT },
+		{ "command", first(&a->command), CAN_COMMAND },
+		{ "skills", first(&a->skills), CAN_SKILLS },
+		{ "mcpServers", first(&a->mcp_servers), CAN_MCP },
+		{ "plugins", first(&a->plugins), CAN_PLUGINS },
+		{ "hooks", first(&a->hooks), CAN_HOOKS },
+		{ "tools", first(&a->tools), CAN_TOOLS },
+		{ "allowedTools", first(&a->allowed_tools), CAN_ALLOWED_TOOLS },
+		{ "disallowedTools", first(&a->disallowed_tools), CAN_DISALLOWED_TOOLS },
+		{ "permissions.allow", first(&a->permissions.allow), CAN_PERMISSIONS },
+		{ "permissions.deny", first(&a->permissions.deny), CAN_PERMISSIONS },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(claims); i++)
+		check_claim(h, a, &claims[i], bad);
+	if (a->permissions.skip_prompts == FLAG_OFF && !(h->can & CAN_PROMPTS))
+		manifest_problem(bad, a->name.at, field_of(a, "permissions.skipPrompts"),
+			"%s does not ask for permission by itself", h->title);
+	if (!h->program && (!a->command.n || !*a->command.v[0].text))
+		manifest_problem(bad, a->name.at, field_of(a, "command"),
+			"is missing: it is what harness \"command\" runs");
+}
+
+/* What the manifest can say already and the box cannot do yet. Never ignored. */
+static void check_version(const struct harness *h, const struct agent *a, problems *bad)
+{
+	bool network = a->network.mode.text && !is_said(&a->network.mode, "none") &&
+		!is_said(&a->network.mode, "host");
+	const struct {
+		const char *key;
+		bool said;
+		const struct json_value *at;
+	} later[] = {
+		{ "ssh", a->ssh.n, a->ssh.n ? a->ssh.v[0].self.at : NULL },
+		{ "home", a->home.text && !is_said(&a->home, "declared"), a->home.at },
+		{ "workspace.mode", is_said(&a->workspace.mode, "overlay"),
+			a->workspace.mode.at },
+		{ "network.mode", network, a->network.mode.at },
+		{ "network.allow", a->network.allow.n, first(&a->network.allow) },
+		{ "network.deny", a->network.deny.n, first(&a->network.deny) },
+		{ "network.ports", a->network.ports.n, first(&a->network.ports) },
+		{ "network.ask", a->network.ask == FLAG_ON, NULL },
+		{ "limits.memory", a->limits.memory, NULL },
+		{ "limits.cpus", a->limits.cpus > 0, NULL },
+		{ "limits.disk", a->limits.disk, NULL },
+		{ "limits.usd", a->limits.usd > 0, NULL },
+		{ "limits.tokens", a->limits.tokens, NULL },
+		{ "image", a->image.text && !is_said(&a->image, "host"), a->image.at },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(later); i++)
+		if (later[i].said)
+			check_claim(h, a,
+				&(struct claim){ later[i].key,
+					later[i].at ? later[i].at : a->name.at, 0 },
+				bad);
+}
+
+void harness_check(const struct harness *h, const struct agent *a, problems *bad)
+{
+	check_client(h, a, bad);
+	check_version(h, a, bad);
+	if (h->check)
+		h->check(a, bad);
+	vec_each(e, &a->env)
+		env_check(&e->value, field_of(a, mem_printf("env.%s", e->name)), bad);
+	vec_each(s, &a->use_mcp_servers)
+		vec_each(e, &s->env)
+			env_check(&e->value,
+				mem_printf("library.mcpServers.%s.env.%s", s->name.text,
+					e->name),
+				bad);
+}
+
+/* ---- pieces for the clients' files ---- */
+
+const char *harness_file(struct request *r, const char *name, const char *text, const char *why)
+{
+	const char *path = path_join(HARNESS_DIR, name);
+
+	vec_push(&r->files,
+		((struct request_file){
+			.target = path, .text = text, .why = why, .mode = 0444 }));
+	return path;
+}
+
+void harness_home_file(struct request *r, const char *name, const char *text, const char *why)
+{
+	vec_push(&r->files,
+		((struct request_file){ .target = mem_printf("~/%s", name),
+			.text = text,
+			.why = why,
+			.mode = 0444 }));
+}
+
+void harness_option(name_vec *argv, const char *name, const char *value)
+{
+	vec_push(argv, name);
+	vec_push(argv, value);
+}
+
+void harness_set(struct request *r, const char *name, const char *value)
+{
+	vec_push(&r->env,
+		((struct request_env){
+			.name = name, .value = value, .how = ENV_LITERAL, .from = ENV_SET }));
+}
+
+static const char *as_variable(struct request *r, struct request_env e, const char *form)
+{
+	struct str out = { 0 };
+	const char *at = strstr(form, "%s");
+
+	e.name = mem_printf("CARREL_VALUE_%zu", r->env.n);
+	vec_push(&r->env, e);
+	str_addn(&out, form, (size_t)(at - form));
+	str_add(&out, e.name);
+	str_add(&out, at + 2);
+	return out.p;
+}
+
+const char *harness_text(struct request *r, const struct said *text, const char *form,
+	const char *field)
+{
+	struct request_env e = { .value = text->text, .from = ENV_DECLARED, .why = field };
+
+	return strchr(text->text, '$') ? as_variable(r, e, form) : text->text;
+}
+
+const char *harness_value(struct request *r, const struct named *env, const char *form,
+	const char *field)
+{
+	struct request_env e = env_entry(env->name, &env->value, field);
+
+	/* Literals, too: the plan shows files, and never a variable's value. */
+	return as_variable(r, e, form);
+}
+
+const char *harness_program(const struct said *command, const char *path)
+{
+	return path ? path : command->text;
+}
+
+/* ---- what is the same for all ---- */
+
+/* Show a path of the host at its own place, read-only; in the workspace it is kept so. */
+static void show(const struct job *job, struct request *r, const char *path, const char *why)
+{
+	if (!path || layout_in_system(path))
+		return;
+	if (path_within(path, job->workspace)) {
+		if (strcmp(path, job->workspace) != 0)
+			vec_push(&r->protect, path_below(path, job->workspace));
+		return;
+	}
+	vec_each(m, &r->mounts)
+		if (!strcmp(m->source, path) && (!m->target || !strcmp(m->target, path)))
+			return;
+	vec_push(&r->mounts,
+		((struct request_mount){ .source = path, .target = path, .why = why }));
+}
+
+static void keep(const struct job *job, struct request *r, const char *path)
+{
+	if (path && path_within(path, job->workspace) && strcmp(path, job->workspace) != 0)
+		vec_push(&r->protect, path_below(path, job->workspace));
+}
+
+static void add_library(const struct harness *h, const struct job *job, struct request *r)
+{
+	const struct agent *a = job->agent;
+
+	vec_each(s, &a->use_skills) {
+		vec_push(&r->mounts,
+			((struct request_mount){ .source = s->path,
+				.target = mem_printf("~/%s/%s", h->skills, s->name.text),
+				.why = mem_printf("skill %s", s->name.text) }));
+		keep(job, r, s->path);
+	}
+	vec_each(p, &a->use_plugins) {
+		vec_push(&r->mounts,
+			((struct request_mount){ .source = p->path,
+				.target = mem_printf(HARNESS_DIR "/plugins/%s", p->name.text),
+				.why = mem_printf("plugin %s", p->name.text) }));
+		keep(job, r, p->path);
+	}
+	keep(job, r, a->role_path);
+	vec_each(s, &a->use_mcp_servers)
+		show(job, r, s->path, mem_printf("MCP server %s", s->name.text));
+	vec_each(k, &a->use_hooks)
+		show(job, r, k->path, mem_printf("hook %s", k->name.text));
+}
+
+static void add_mounts(const struct job *job, struct request *r)
+{
+	vec_each(m, &job->agent->mounts)
+		vec_push(&r->mounts,
+			((struct request_mount){ .source = m->path,
+				.target = m->target.text,
+				.rw = is_said(&m->mode, "rw"),
+				.why = "mount" }));
+}
+
+/*
+ * What was made for the agent stays as it was made: where the client looks for skills, nothing
+ * can be added, and the directory around its role cannot be put aside for another.
+ */
+static void add_seals(const struct harness *h, struct request *r)
+{
+	vec_push(&r->dirs, ((struct request_dir){ .target = HARNESS_DIR, .why = "agent" }));
+	if (h->skills)
+		vec_push(&r->dirs,
+			((struct request_dir){
+				.target = mem_printf("~/%s", h->skills), .why = "skills" }));
+	if (h->role)
+		vec_push(&r->dirs,
+			((struct request_dir){ .target = mem_printf("~%s",
+						       path_parent(mem_printf("/%s", h->role))),
+				.why = "the client's own",
+				.rw = true }));
+}
+
+static void add_role(const struct harness *h, const struct job *job, struct request *r)
+{
+	if (job->agent->role_text)
+		vec_push(&r->files,
+			((struct request_file){ .target = mem_printf("~/%s", h->role),
+				.text = job->agent->role_text,
+				.why = "role",
+				.mode = 0444,
+				.brief = true }));
+	if (job->login)
+		vec_push(&r->files,
+			((struct request_file){ .target = mem_printf("~/%s", h->login),
+				.text = job->login,
+				.why = "login",
+				.mode = 0600,
+				.rw = true,
+				.secret = true }));
+}
+
+/* The prompt is a file: in an argument every user of the machine could read it. */
+static void add_prompt(const struct job *job, struct request *r)
+{
+	if (!job->agent->prompt.text)
+		return;
+	vec_push(&r->files,
+		((struct request_file){ .target = HARNESS_PROMPT,
+			.text = job->agent->prompt.text,
+			.why = "prompt",
+			.mode = 0444,
+			.brief = true }));
+	if (job->headless)
+		r->input = HARNESS_PROMPT;
+}
+
+/* What the command line said, which wins, after what the client and the manifest say. */
+static void add_env(const struct harness *h, const struct job *job, struct request *r)
+{
+	const struct agent *a = job->agent;
+
+	vec_each(name, &job->variables) {
+		if (h->wants && !h->wants(a, *name))
+			continue;
+		vec_push(&r->env,
+			((struct request_env){ .name = *name,
+				.how = ENV_COPY,
+				.value = *name,
+				.from = ENV_HOST,
+				.why = *name }));
+	}
+	vec_each(e, &a->env)
+		vec_push(&r->env,
+			env_entry(e->name, &e->value,
+				field_of(a, mem_printf("env.%s", e->name))));
+}
+
+static void add_names(const said_vec *from, name_vec *to)
+{
+	vec_each(s, from)
+		vec_push(to, s->text);
+}
+
+static const struct request_agent *summary(const struct harness *h, const struct agent *a)
+{
+	struct request_agent *s = mem_alloc(sizeof(*s));
+
+	s->name = a->name.text;
+	s->harness = h->name;
+	s->model = a->model.text;
+	s->prompt = a->prompt.text;
+	add_names(&a->skills, &s->skills);
+	add_names(&a->mcp_servers, &s->mcp_servers);
+	add_names(&a->plugins, &s->plugins);
+	add_names(&a->hooks, &s->hooks);
+	add_names(&a->tools, &s->tools);
+	return s;
+}
+
+static void add_limits(const struct agent *a, struct request *r)
+{
+	if (!r->limits.time)
+		r->limits.time = a->limits.time;
+	if (!r->limits.pids)
+		r->limits.pids = a->limits.pids;
+	if (!r->limits.files)
+		r->limits.files = a->limits.files;
+	if (!r->limits.scratch)
+		r->limits.scratch = a->limits.scratch;
+}
+
+void harness_assemble(const struct harness *h, const struct job *job, struct request *r)
+{
+	const struct agent *a = job->agent;
+	__typeof__(r->env) asked = r->env;
+	name_vec argv = { 0 };
+
+	memset(&r->env, 0, sizeof(r->env));
+	r->agent = summary(h, a);
+	if (!r->network_said && is_said(&a->network.mode, "host"))
+		r->network = NETWORK_HOST;
+	add_limits(a, r);
+	vec_each(p, &a->workspace.protect)
+		vec_push(&r->protect, p->text);
+	vec_each(p, &a->workspace.hide)
+		vec_push(&r->hide, p->text);
+	for (size_t i = 0; h->hide && h->hide[i]; i++)
+		vec_push(&r->hide, h->hide[i]);
+	add_mounts(job, r);
+	add_library(h, job, r);
+	add_role(h, job, r);
+	add_seals(h, r);
+	add_prompt(job, r);
+	h->assemble(job, &argv, r);
+	for (size_t i = 0; i < a->args.n; i++)
+		vec_push(&argv, a->args.v[i].text);
+	for (size_t i = 0; job->args && job->args[i]; i++)
+		vec_push(&argv, job->args[i]);
+	vec_push(&argv, NULL);
+	r->argv = argv.v;
+	add_env(h, job, r);
+	vec_each(e, &asked)
+		vec_push(&r->env, *e);
+}

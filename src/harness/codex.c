@@ -1,0 +1,224 @@
+/*
+ * harness/codex.c - Codex
+ *
+ * All that is declared is in ~/.codex/config.toml, which the agent cannot write. Codex reads
+ * .codex of a project that it trusts, with its MCP servers and hooks, and drops the AGENTS.md
+ * of one that it does not; so the project is trusted and its .codex hidden, and with it
+ * .agents/skills. Hooks would run through a shell and are not offered; nor are lists of tools,
+ * which it has not. OPENAI_API_KEY and OPENAI_BASE_URL mean nothing to Codex itself, so they
+ * are not passed on.
+ */
+#include "harness/harness.h"
+#include "harness/event.h"
+#include "harness/login.h"
+#include "harness/toml.h"
+#include "manifest/manifest.h"
+#include "plan/request.h"
+#include "base/json-read.h"
+#include "base/str.h"
+
+#include <string.h>
+
+#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+static const char *const keys[] = { "CODEX_API_KEY", NULL };
+static const char *const hosts[] = { "api.openai.com", "chatgpt.com", "auth.openai.com", NULL };
+static const char *const state[] = { ".codex", NULL };
+static const char *const hide[] = { ".codex", ".agents/skills", NULL };
+
+static const char *stage_login(const char *text)
+{
+	const struct json_value *tree = login_read(text);
+
+	if (!event_text(tree, "OPENAI_API_KEY") &&
+		!event_text(json_member(tree, "tokens"), "access_token"))
+		return NULL;
+	return login_without(tree, "refresh_token");
+}
+
+static void check(const struct agent *a, problems *bad)
+{
+	harness_check_shared(&harness_codex, a, bad);
+	vec_each(s, &a->use_mcp_servers)
+		if (s->name.text[strspn(s->name.text, NAME_CHARS)])
+			manifest_problem(bad, s->command.at,
+				mem_printf("library.mcpServers.%s", s->name.text),
+				"Codex takes letters, digits, '_' and '-' in the name of a "
+				"server only");
+}
+
+/* ---- configuration ---- */
+
+static void toml_server(struct str *out, const struct mcp_server *s)
+{
+	struct toml_list list;
+
+	toml_table(out, "mcp_servers", s->name.text);
+	toml_text(out, "command", harness_program(&s->command, s->path));
+	toml_open(&list, out, "args");
+	vec_each(arg, &s->args)
+		toml_item(&list, arg->text);
+	toml_close(&list);
+	/* It gives a server little else of its own environment. */
+	toml_open(&list, out, "env_vars");
+	vec_each(e, &s->env)
+		if (!harness_literal(e))
+			toml_item(&list, e->name);
+	toml_close(&list);
+	toml_table(out, mem_printf("mcp_servers.%s", s->name.text), "env");
+	vec_each(e, &s->env)
+		if (harness_literal(e))
+			toml_text(out, e->name, harness_literal(e));
+}
+
+static bool declared(const struct agent *a, const char *name)
+{
+	vec_each(e, &a->env)
+		if (!strcmp(e->name, name))
+			return true;
+	return false;
+}
+
+/* What the shell tool need not know: the key, and what is for a server alone. */
+static void toml_shell(struct str *out, const struct agent *a)
+{
+	struct toml_list list;
+
+	toml_table(out, "shell_environment_policy", NULL);
+	toml_open(&list, out, "exclude");
+	for (size_t i = 0; keys[i]; i++)
+		toml_item(&list, keys[i]);
+	vec_each(s, &a->use_mcp_servers)
+		vec_each(e, &s->env)
+			if (!harness_literal(e) && !declared(a, e->name))
+				toml_item(&list, e->name);
+	toml_close(&list);
+}
+
+static const char *config(const struct job *job)
+{
+	const struct agent *a = job->agent;
+	bool ask = a->permissions.skip_prompts == FLAG_OFF;
+	struct str out = { 0 };
+
+	if (a->model.text)
+		toml_text(&out, "model", a->model.text);
+	if (a->effort.text)
+		toml_text(&out, "model_reasoning_effort", a->effort.text);
+	/* Its own sandbox cannot be made in a box, and need not be. */
+	toml_text(&out, "sandbox_mode", "danger-full-access");
+	toml_text(&out, "approval_policy", ask ? "untrusted" : "never");
+	/* Only the workspace's own AGENTS.md. */
+	str_add(&out, "project_root_markers = []\n");
+	str_add(&out, "check_for_update_on_startup = false\n");
+	toml_table(&out, "projects", job->workspace);
+	toml_text(&out, "trust_level", "trusted");
+	str_add(&out, "\n[skills.bundled]\nenabled = false\n");
+	str_add(&out, "\n[features]\nplugins = false\ndaemon_auto_start = false\n");
+	str_add(&out, "\n[analytics]\nenabled = false\n");
+	str_add(&out, "\n[tui]\nshow_tooltips = false\n");
+	toml_shell(&out, a);
+	vec_each(s, &a->use_mcp_servers)
+		toml_server(&out, s);
+	return out.p;
+}
+
+static void assemble(const struct job *job, name_vec *argv, struct request *r)
+{
+	vec_push(argv, job->program);
+	if (job->headless) {
+		vec_push(argv, "exec");
+		vec_push(argv, "--skip-git-repo-check");
+		if (job->events)
+			vec_push(argv, "--json");
+		vec_push(argv, "-");
+	} else if (job->agent->prompt.text) {
+		vec_push(argv, HARNESS_ASK);
+	}
+	harness_home_file(r, ".codex/config.toml", config(job), "settings");
+	harness_share(job->agent, r);
+}
+
+/* ---- events ---- */
+
+/* Codex has no tool for skills: to use one is to read its SKILL.md. */
+static const char *skill_in(const char *command)
+{
+	const char *end = command ? strstr(command, "/SKILL.md") : NULL, *name = end;
+
+	while (name && name > command && name[-1] != '/')
+		name--;
+	if (!end || name - command < 8 || strncmp(name - 8, "/skills/", 8) != 0)
+		return NULL;
+	return mem_strndup(name, (size_t)(end - name));
+}
+
+static void read_tool(const struct json_value *item, struct harness_event *ret)
+{
+	const char *type = event_text(item, "type");
+	const char *server = event_text(item, "server"), *tool = event_text(item, "tool");
+
+	if (!type || !strcmp(type, "agent_message") || !strcmp(type, "reasoning") ||
+		!strcmp(type, "error") || !strcmp(type, "todo_list"))
+		return;
+	ret->kind = EVENT_TOOL;
+	ret->tool = server && tool ? mem_printf("mcp__%s__%s", server, tool) : type;
+	ret->skill = skill_in(event_text(item, "command"));
+}
+
+/* Its usage is that of the whole run, and what came out of the cache is in it. */
+static void read_end(const struct json_value *line, struct harness_event *ret)
+{
+	const struct json_value *usage = json_member(line, "usage");
+
+	ret->kind = EVENT_RESULT;
+	ret->failed = event_is(line, "type", "turn.failed");
+	ret->text = event_text(json_member(line, "error"), "message");
+	ret->input_tokens = event_count(usage, "input_tokens");
+	ret->output_tokens = event_count(usage, "output_tokens");
+}
+
+static void event(const struct json_value *line, struct harness_event *ret)
+{
+	const char *type = event_text(line, "type");
+	const struct json_value *item = json_member(line, "item");
+
+	*ret = (struct harness_event){ 0 };
+	if (!type)
+		return;
+	if (!strcmp(type, "thread.started")) {
+		ret->kind = EVENT_START;
+	} else if (!strcmp(type, "item.started")) {
+		read_tool(item, ret);
+	} else if (!strcmp(type, "item.completed")) {
+		/* An item of type error is a warning only. */
+		if (!event_is(item, "type", "agent_message"))
+			return;
+		ret->kind = EVENT_TEXT;
+		ret->text = event_text(item, "text");
+	} else if (!strcmp(type, "turn.completed") || !strcmp(type, "turn.failed")) {
+		read_end(line, ret);
+	} else if (!strcmp(type, "error")) {
+		ret->kind = EVENT_ERROR;
+		ret->text = event_text(line, "message");
+	}
+}
+
+const struct harness harness_codex = {
+	.name = "codex",
+	.title = "Codex",
+	.program = "codex",
+	.variables = keys,
+	.keys = keys,
+	.login = ".codex/auth.json",
+	.hosts = hosts,
+	.state = state,
+	.role = ".codex/AGENTS.md",
+	.skills = ".codex/skills",
+	.hide = hide,
+	.can = CAN_MODEL | CAN_EFFORT | CAN_SKILLS | CAN_MCP | CAN_PROMPTS,
+	.check = check,
+	.stage_login = stage_login,
+	.assemble = assemble,
+	.event = event,
+};

@@ -1,0 +1,16 @@
+/*
+ * harness/env.h - the forms of a value in `env`
+ */
+#ifndef HARNESS_ENV_H
+#define HARNESS_ENV_H
+
+#include "manifest/manifest.h"
+#include "plan/request.h"
+
+/* Complain about a value that cannot be one. */
+void env_check(const struct said *value, const char *field, problems *bad);
+
+/* The variable that a checked value makes. */
+struct request_env env_entry(const char *name, const struct said *value, const char *field);
+
+#endif

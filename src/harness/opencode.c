@@ -1,0 +1,318 @@
+/*
+ * harness/opencode.c - opencode
+ *
+ * All that is declared is in one configuration, /etc/carrel/opencode.json. The project's own
+ * (opencode.json, .opencode, skills) is turned off by a variable, and so is its AGENTS.md,
+ * which is therefore named in that configuration. Hooks are programs of JavaScript and not
+ * offered.
+ *
+ * opencode replaces {env:NAME} and {file:PATH} in the text of a configuration before it reads
+ * it as JSON, with no quoting. So nothing is referred to that way: braces in strings are
+ * written as \u007b, and values that are not the manifest's own come as variables of the box,
+ * all of which an MCP server is given.
+ */
+#include "harness/harness.h"
+#include "harness/event.h"
+#include "harness/login.h"
+#include "manifest/manifest.h"
+#include "plan/request.h"
+#include "base/json-read.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <string.h>
+
+/* Providers that need one variable. Others are set up with the agent's `env`. */
+static const struct {
+	const char *provider, *variable;
+} providers[] = {
+	{ "anthropic", "ANTHROPIC_API_KEY" },
+	{ "anthropic", "ANTHROPIC_BASE_URL" },
+	{ "google", "GEMINI_API_KEY" },
+	{ "openai", "OPENAI_API_KEY" },
+	{ "opencode", "OPENCODE_API_KEY" },
+	{ "openrouter", "OPENROUTER_API_KEY" },
+};
+static const char *const variables[] = { "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL",
+	"GEMINI_API_KEY", "OPENAI_API_KEY", "OPENCODE_API_KEY", "OPENROUTER_API_KEY", NULL };
+static const char *const keys[] = { "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY",
+	"OPENCODE_API_KEY", "OPENROUTER_API_KEY", NULL };
+/* Those of the provider, which is the user's choice. */
+static const char *const hosts[] = { "api.anthropic.com", NULL };
+static const char *const state[] = { ".config/opencode", ".local/share/opencode",
+	".local/state/opencode", ".cache/opencode", NULL };
+
+/* Of the keys on the host, a box gets those of the provider that its model names. */
+static bool wants(const struct agent *a, const char *variable)
+{
+	size_t n = a->model.text ? strcspn(a->model.text, "/") : 0;
+
+	if (!n || !a->model.text[n])
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(providers); i++)
+		if (!strcmp(providers[i].variable, variable) &&
+			strlen(providers[i].provider) == n &&
+			!strncmp(providers[i].provider, a->model.text, n))
+			return true;
+	return false;
+}
+
+static const char *stage_login(const char *text)
+{
+	const struct json_value *tree = login_read(text);
+
+	if (!tree || tree->type != JSON_OBJECT || !tree->first)
+		return NULL;
+	return login_without(tree, "refresh");
+}
+
+static void check(const struct agent *a, problems *bad)
+{
+	harness_check_shared(&harness_opencode, a, bad);
+	if (a->effort.text && !a->model.text)
+		manifest_problem(bad, a->effort.at,
+			mem_printf("agents.%s.effort", str_visible(a->name.text)),
+			"opencode has its own for each model: say which with \"model\"");
+}
+
+/* ---- configuration ---- */
+
+/* The same JSON with no brace in a string. */
+static const char *without_references(const char *text)
+{
+	struct str out = { 0 };
+	bool in_string = false;
+
+	for (const char *c = text; *c; c++) {
+		if (in_string && *c == '{') {
+			str_add(&out, "\\u007b");
+			continue;
+		}
+		str_addc(&out, *c);
+		if (in_string && *c == '\\')
+			str_addc(&out, *++c);
+		else if (*c == '"')
+			in_string = !in_string;
+	}
+	return out.p;
+}
+
+static bool has(const said_vec *list, const char *text)
+{
+	vec_each(s, list)
+		if (!strcmp(s->text, text))
+			return true;
+	return false;
+}
+
+/* One skill comes with the client, and could be used although nobody declared it. */
+static void json_rule(struct json *j, const char *tool, const char *action)
+{
+	if (strcmp(tool, "skill") != 0) {
+		json_string(j, tool, action);
+		return;
+	}
+	json_open(j, tool, '{');
+	json_string(j, "*", action);
+	json_string(j, "customize-opencode", "deny");
+	json_close(j, '}');
+}
+
+/* The last rule that matches wins; a tool that is plainly denied is not offered. */
+static void json_permission(struct json *j, const struct agent *a)
+{
+	bool ask = a->permissions.skip_prompts == FLAG_OFF;
+	const char *yes = ask ? "ask" : "allow";
+
+	json_open(j, "permission", '{');
+	if (a->tools.n)
+		json_string(j, "*", "deny");
+	else if (!ask)
+		json_string(j, "*", "allow");
+	if (a->tools.n)
+		json_string(j, "external_directory", yes);
+	vec_each(s, &a->tools)
+		if (!has(&a->disallowed_tools, s->text))
+			json_rule(j, s->text, yes);
+	if (a->tools.n)
+		vec_each(s, &a->use_mcp_servers)
+			json_string(j, mem_printf("%s_*", s->name.text), yes);
+	if (!a->tools.n && !has(&a->disallowed_tools, "skill"))
+		json_rule(j, "skill", "allow");
+	vec_each(s, &a->disallowed_tools)
+		json_string(j, s->text, "deny");
+	json_close(j, '}');
+}
+
+static void json_server(struct json *j, const struct mcp_server *s)
+{
+	json_open(j, s->name.text, '{');
+	json_string(j, "type", "local");
+	json_bool(j, "enabled", true);
+	json_open(j, "command", '[');
+	json_string(j, NULL, harness_program(&s->command, s->path));
+	vec_each(arg, &s->args)
+		json_string(j, NULL, arg->text);
+	json_close(j, ']');
+	json_open(j, "environment", '{');
+	vec_each(e, &s->env)
+		if (harness_literal(e))
+			json_string(j, e->name, harness_literal(e));
+	json_close(j, '}');
+	json_close(j, '}');
+}
+
+/* Obeyed only beside the model. */
+static void json_agents(struct json *j, const struct agent *a)
+{
+	static const char *const names[] = { "build", "plan" };
+
+	json_open(j, "agent", '{');
+	for (size_t i = 0; a->effort.text && i < ARRAY_SIZE(names); i++) {
+		json_open(j, names[i], '{');
+		json_string(j, "model", a->model.text);
+		json_string(j, "variant", a->effort.text);
+		json_close(j, '}');
+	}
+	json_close(j, '}');
+}
+
+static const char *config(const struct job *job)
+{
+	const struct agent *a = job->agent;
+	struct str out = { 0 };
+	struct json j = { .out = &out, .indent = true };
+
+	json_open(&j, NULL, '{');
+	json_bool(&j, "autoupdate", false);
+	json_string(&j, "share", "disabled");
+	if (a->model.text)
+		json_string(&j, "model", a->model.text);
+	json_agents(&j, a);
+	json_open(&j, "instructions", '[');
+	json_string(&j, NULL, path_join(job->workspace, "AGENTS.md"));
+	json_close(&j, ']');
+	json_permission(&j, a);
+	json_open(&j, "mcp", '{');
+	vec_each(s, &a->use_mcp_servers)
+		json_server(&j, s);
+	json_close(&j, '}');
+	json_close(&j, '}');
+	str_addc(&out, '\n');
+	return without_references(out.p);
+}
+
+/*
+ * At every start it would install a package from npm into its directory, and wait for that
+ * where there is no network, unless a lock file says that it is there.
+ */
+static void add_installed(struct request *r)
+{
+	static const char lock[] = "{\"packages\": {\"\": {\"dependencies\": "
+				   "{\"@opencode-ai/plugin\": \"*\"}}}}\n";
+
+	harness_home_file(r, ".config/opencode/.gitignore", "*\n", "nothing to install");
+	harness_home_file(r, ".config/opencode/package-lock.json", lock, "nothing to install");
+	harness_home_file(r, ".config/opencode/node_modules/.gitignore", "*\n",
+		"nothing to install");
+}
+
+static void set_variables(struct request *r)
+{
+	static const char *const off[] = { "PROJECT_CONFIG", "EXTERNAL_SKILLS", "CLAUDE_CODE",
+		"MODELS_FETCH", "AUTOUPDATE", "DEFAULT_PLUGINS", "LSP_DOWNLOAD" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(off); i++)
+		harness_set(r, mem_printf("OPENCODE_DISABLE_%s", off[i]), "1");
+}
+
+static void assemble(const struct job *job, name_vec *argv, struct request *r)
+{
+	const struct agent *a = job->agent;
+
+	vec_push(argv, job->program);
+	if (job->headless) {
+		vec_push(argv, "run");
+		/* Or it would ask a model for one. */
+		harness_option(argv, "--title", a->name.text);
+		if (job->events)
+			harness_option(argv, "--format", "json");
+	} else if (a->prompt.text) {
+		harness_option(argv, "--prompt", HARNESS_ASK);
+	}
+	harness_set(r, "OPENCODE_CONFIG",
+		harness_file(r, "opencode.json", config(job), "settings"));
+	set_variables(r);
+	harness_share(a, r);
+	add_installed(r);
+}
+
+/* ---- events ---- */
+
+/* Each step says what it used; the run ends with the one that asks for no tool. */
+static void read_step(const struct json_value *part, struct harness_event *ret)
+{
+	const struct json_value *tokens = json_member(part, "tokens");
+	const struct json_value *cache = json_member(tokens, "cache");
+
+	ret->kind = event_is(part, "reason", "tool-calls") ? EVENT_OTHER : EVENT_RESULT;
+	ret->turns = 1;
+	ret->input_tokens = event_count(tokens, "input") + event_count(cache, "read") +
+		event_count(cache, "write");
+	ret->output_tokens = event_count(tokens, "output") + event_count(tokens, "reasoning");
+	ret->usd = event_amount(part, "cost");
+}
+
+static void read_error(const struct json_value *error, struct harness_event *ret)
+{
+	const char *message = event_text(json_member(error, "data"), "message");
+
+	ret->kind = EVENT_ERROR;
+	ret->text = message ? message : event_text(error, "name");
+}
+
+static void event(const struct json_value *line, struct harness_event *ret)
+{
+	const char *type = event_text(line, "type");
+	const struct json_value *part = json_member(line, "part");
+
+	*ret = (struct harness_event){ 0 };
+	if (!type)
+		return;
+	if (!strcmp(type, "text")) {
+		ret->kind = EVENT_TEXT;
+		ret->text = event_text(part, "text");
+	} else if (!strcmp(type, "tool_use")) {
+		ret->kind = EVENT_TOOL;
+		ret->tool = event_text(part, "tool");
+		if (event_is(part, "tool", "skill"))
+			ret->skill =
+				event_text(json_member(json_member(part, "state"), "input"),
+					"name");
+	} else if (!strcmp(type, "step_finish")) {
+		read_step(part, ret);
+	} else if (!strcmp(type, "error")) {
+		read_error(json_member(line, "error"), ret);
+	}
+}
+
+const struct harness harness_opencode = {
+	.name = "opencode",
+	.title = "opencode",
+	.program = "opencode",
+	.variables = variables,
+	.keys = keys,
+	.login = ".local/share/opencode/auth.json",
+	.hosts = hosts,
+	.state = state,
+	.role = ".config/opencode/AGENTS.md",
+	.skills = ".config/opencode/skills",
+	.can = CAN_MODEL | CAN_EFFORT | CAN_SKILLS | CAN_MCP | CAN_TOOLS |
+		CAN_DISALLOWED_TOOLS | CAN_PROMPTS,
+	.wants = wants,
+	.check = check,
+	.stage_login = stage_login,
+	.assemble = assemble,
+	.event = event,
+};

@@ -1,0 +1,294 @@
+/*
+ * run/agent.c - from an agent's name to the request for its box
+ *
+ * What the host has to say to a declared agent: its manifests, where its client is
+ * installed, and what the user is logged in with. Nothing is changed.
+ */
+#include "run/agent.h"
+#include "run/survey.h"
+#include "harness/harness.h"
+#include "manifest/trust.h"
+#include "plan/layout.h"
+#include "plan/request.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_LOGIN = 1 << 20 };
+
+int agent_workspace(const struct request *r, const char **ret, struct fault *f)
+{
+	char real[PATH_MAX];
+
+	if (!realpath(r->workspace ? r->workspace : ".", real))
+		return fault_set(f, errno, "workspace %s",
+			r->workspace ? str_visible(r->workspace) : ".");
+	*ret = mem_strdup(real);
+	return 0;
+}
+
+/* ---- the client ---- */
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* On the user's PATH, but nothing that an agent could have put into the workspace. */
+static const char *search_path(const char *name, const char *workspace)
+{
+	const char *at = getenv("PATH");
+	char real[PATH_MAX];
+
+	for (at = at ? at : "/usr/local/bin:/usr/bin:/bin"; *at; at += *at == ':') {
+		size_t n = strcspn(at, ":");
+		const char *path = mem_printf("%.*s/%s", (int)n, at, name);
+
+		at += n;
+		if (path[0] == '/' && is_program(path) && realpath(path, real) &&
+			!path_within(real, workspace))
+			return mem_strdup(real);
+	}
+	return NULL;
+}
+
+static bool is_script(const char *path)
+{
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	char head[2] = "";
+
+	return fd >= 0 && read(fd, head, 2) == 2 && head[0] == '#' && head[1] == '!';
+}
+
+/*
+ * What must be seen of an installation: a program that is one file is that file; a script of
+ * a package needs the packages around it.
+ */
+static const char *installation(const char *program)
+{
+	const char *modules = is_script(program) ? strstr(program, "/node_modules/") : NULL;
+
+	if (!modules)
+		return program;
+	return mem_strndup(program, (size_t)(modules - program) + strlen("/node_modules"));
+}
+
+static int no_client(const struct harness *h, struct fault *f)
+{
+	fault_set(f, ENOENT, "%s: there is no program '%s' on your PATH", h->title, h->program);
+	f->err = 0;
+	return fault_fix(f, "Install it, or name another client with \"harness\".");
+}
+
+const char *agent_program(const struct harness *h, const char *workspace)
+{
+	return h->program ? search_path(h->program, workspace) : NULL;
+}
+
+static int find_client(const struct harness *h, const struct agent *a, struct job *job,
+	struct request *r, struct fault *f)
+{
+	const char *home = job->home;
+
+	if (!h->program) {
+		problems bad = { 0 };
+		const struct said *own = &a->command.v[0];
+
+		job->program = own->text;
+		if (!strchr(own->text, '/'))
+			return 0;
+		job->program = manifest_path(own,
+			mem_printf("agents.%s.command", str_visible(a->name.text)), home, &bad);
+		if (!job->program)
+			return fault_set(f, 0, "%s", bad.v[0]);
+	} else {
+		job->program = agent_program(h, job->workspace);
+		if (!job->program)
+			return no_client(h, f);
+	}
+	if (!layout_in_system(job->program) && !path_within(job->program, job->workspace)) {
+		const char *seen = installation(job->program);
+
+		vec_push(&r->mounts,
+			((struct request_mount){
+				.source = seen, .target = seen, .why = h->name }));
+	}
+	return 0;
+}
+
+/* ---- what the user is logged in with ---- */
+
+static bool has_key(const struct harness *h, const struct agent *a, const struct request *r)
+{
+	for (size_t i = 0; h->keys && h->keys[i]; i++) {
+		if (getenv(h->keys[i]))
+			return true;
+		vec_each(e, &a->env)
+			if (!strcmp(e->name, h->keys[i]))
+				return true;
+		vec_each(e, &r->env)
+			if (!strcmp(e->name, h->keys[i]))
+				return true;
+	}
+	return false;
+}
+
+/* Its last bytes, which tell it from others; never all of it. */
+static const char *key_tail(const char *key)
+{
+	enum { TAIL = 20 };
+	size_t n = key ? strlen(key) : 0;
+
+	return n >= 2 * TAIL ? key + n - TAIL : NULL;
+}
+
+static void find_login(const struct harness *h, const struct agent *a, struct job *job,
+	struct request *r)
+{
+	const char *path, *text;
+
+	for (size_t i = 0; h->variables && h->variables[i]; i++)
+		if (getenv(h->variables[i]))
+			vec_push(&job->variables, h->variables[i]);
+	if (!job->headless && h->keys)
+		job->key_tail = key_tail(getenv(h->keys[0]));
+	if (!h->login || has_key(h, a, r))
+		return;
+	path = path_join(job->home, h->login);
+	text = fd_read_file(AT_FDCWD, path, MOST_LOGIN);
+	if (text && h->stage_login)
+		text = h->stage_login(text);
+	job->login = text;
+	if (!text)
+		vec_push(&r->notices,
+			mem_printf("no login for %s: set %s, or log in outside the box once",
+				h->title, h->keys[0]));
+}
+
+/*
+ * Programs that give values run here, outside of any box: never one that PATH finds in the
+ * workspace, where an agent may have put it.
+ */
+static int find_commands(const struct job *job, struct request *r, struct fault *f)
+{
+	vec_each(e, &r->env) {
+		char real[PATH_MAX];
+		const char *program;
+		size_t n = 0;
+
+		if (e->how != ENV_COMMAND)
+			continue;
+		program = strchr(e->argv[0], '/') ? realpath(e->argv[0], real)
+						  : search_path(e->argv[0], job->workspace);
+		if (!program)
+			return fault_set(f, 0, "%s: there is no program '%s'", e->why,
+				str_visible(e->argv[0]));
+		if (path_within(program, job->workspace))
+			return fault_set(f, 0,
+				"%s: '%s' runs outside the box, and lies in the workspace, "
+				"where an agent can change it",
+				e->why, str_visible(e->argv[0]));
+		program = mem_strdup(program);
+		while (e->argv[n])
+			n++;
+		e->argv = memcpy(mem_alloc((n + 1) * sizeof(*e->argv)), e->argv,
+			n * sizeof(*e->argv));
+		((const char **)e->argv)[0] = program;
+	}
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+static int check_trust(const struct manifests *m, struct agent_result *ret, struct fault *f)
+{
+	const struct manifest_file *file = m->project;
+	int rc;
+
+	if (!file)
+		return 0;
+	rc = trust_verdict(file->path, file->bytes, file->size, &ret->trust, f);
+	if (rc == 0 && ret->trust.is != TRUST_GIVEN)
+		ret->untrusted = file;
+	return rc;
+}
+
+static int load_agent(const struct agent_options *o, const struct job *job, struct agent *agent,
+	const struct harness **ret_harness, struct agent_result *ret, struct fault *f)
+{
+	const struct harness *h;
+	struct manifests m;
+	char cwd[PATH_MAX];
+	int rc;
+
+	if (!getcwd(cwd, sizeof(cwd)))
+		return fault_set(f, errno, "find the working directory");
+	rc = manifest_load(job->workspace, o->manifest ? path_join(cwd, o->manifest) : NULL, &m,
+		&ret->bad, f);
+	if (rc < 0 && !ret->bad.n) {
+		struct fault why = *f;
+
+		fault_set(f, why.err, "agent '%s': %s", str_visible(o->name), why.text);
+		return fault_fix(f, "%s", why.fix);
+	}
+	if (rc == 0)
+		rc = manifest_agent(&m, o->name, agent, &ret->bad, f);
+	if (rc < 0)
+		return rc;
+	manifest_resolve(&m, job->home, agent, &ret->bad);
+	h = harness_find(agent->harness.text ? agent->harness.text : "claude");
+	harness_check(h, agent, &ret->bad);
+	if (ret->bad.n)
+		return -EINVAL;
+	*ret_harness = h;
+	return check_trust(&m, ret, f);
+}
+
+int agent_request(const struct agent_options *o, struct request *r, struct agent_result *ret,
+	struct fault *f)
+{
+	struct agent *agent = mem_alloc(sizeof(*agent));
+	struct job job = { .agent = agent,
+		.home = survey_home(),
+		.headless = o->headless,
+		.events = o->events,
+		.args = o->args };
+	const struct harness *h;
+	int rc;
+
+	rc = agent_workspace(r, &job.workspace, f);
+	if (rc == 0)
+		rc = load_agent(o, &job, agent, &h, ret, f);
+	if (rc == 0)
+		rc = find_client(h, agent, &job, r, f);
+	if (rc < 0)
+		return rc;
+	r->workspace = job.workspace;
+	find_login(h, agent, &job, r);
+	harness_assemble(h, &job, r);
+	rc = find_commands(&job, r, f);
+	if (rc < 0)
+		return rc;
+	if (o->shell)
+		r->argv = NULL;
+	if (o->shell)
+		r->input = NULL;
+	if (r->network == NETWORK_NONE && h->hosts && !o->shell)
+		vec_push(&r->notices,
+			mem_printf(
+				"no network: %s cannot reach its model; --network host gives "
+				"it this machine's",
+				h->title));
+	return 0;
+}
