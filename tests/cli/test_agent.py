@@ -1,0 +1,239 @@
+"""Starting a declared agent: the question, trust, values, names. Clients are in tests/clients."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+
+import lib
+import pytest
+
+SECRET = "s3cret-value-nobody-should-see"
+
+
+def declare(project, **agent):
+    """An agent `x` that is any command; what to give for CARREL_TRUST."""
+    agent = {"harness": "command", "command": ["true"], **agent}
+    return write(project, {"agents": {"x": agent}})
+
+
+def write(project, manifest):
+    text = json.dumps(manifest)
+    lib.make_file(project / "carrel.json", text)
+    return {"CARREL_TRUST": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def on_terminal(*args, env=None):
+    return lib.terminal([lib.program(), "run", *args], env=env, size=(60, 200))
+
+
+# ---- the question -----------------------------------------------------------------------
+
+
+def test_the_question_has_what_counts_and_no_values(project):
+    lib.make_file(project / "skills/s/SKILL.md", "---\nname: s\ndescription: d\n---\n")
+    manifest = {
+        "library": {"skills": {"s": {"source": "./skills/s"}}},
+        "agents": {
+            "x": {
+                "harness": "command",
+                "command": ["cat", "/etc/carrel/prompt.md"],
+                "prompt": "First \x1b]0;evil\x07line\nand SECOND line",
+                "skills": ["s"],
+                "env": {"PLAIN": SECRET, "COPIED": "${HOST_ONE}"},
+                "mounts": [{"source": "/var", "target": "/data"}],
+                "limits": {"time": "20m"},
+            }
+        },
+    }
+    env = write(project, manifest) | {"HOST_ONE": SECRET + "2"}
+    child = on_terminal("x", env=env)
+    child.expect_exact("Start this box? [y/N] ")
+    shown = child.before.decode()
+    lines = {line.split()[0]: line for line in shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines() if line}
+    for label, text in {
+        "agent": "x (command)",
+        "box": "carrel-x (native engine, image host)",
+        "skills": " s",
+        "prompt": "35 characters: First \\x1b]0;evil\\x07line",
+        "declared:": "PLAIN COPIED",
+        "network": "none",
+        "limits": "1200 s",
+    }.items():
+        assert text in lines[label], (label, lines[label])
+    assert "/var at /data" in shown
+    assert SECRET not in shown and "SECOND" not in shown and "\x1b]" not in shown
+    child.sendline("y")
+    child.expect_exact("SECOND line")
+    assert lib.finish(child) == 0
+
+
+@pytest.mark.parametrize("dry", [("-n",), ()])
+def test_a_dry_run_makes_nothing_and_asks_nothing(project, home, dry):
+    env = declare(project, env={"A": "?", "B": "!/bin/touch ran"})
+    runtime = lib.make_dir(home.parent / "runtime", mode=0o700)
+    before = lib.snapshot(home.parent)
+    env |= {"XDG_RUNTIME_DIR": str(runtime)} | ({} if dry else {"CARREL_DRY_RUN": "1"})
+    lib.succeeded(lib.carrel("run", *dry, "x", env=env))
+    assert lib.snapshot(home.parent) == before
+    # The control: a start does ask, and does take its name.
+    lib.failed_clearly(lib.carrel("run", "-y", "x", env=env | {"CARREL_DRY_RUN": "0"}), "A")
+    assert lib.snapshot(home.parent) != before
+
+
+# ---- trust ------------------------------------------------------------------------------
+
+
+def test_yes_does_not_approve_but_y_does(project):
+    declare(project, env={"ONE": "1"})
+    lib.failed_clearly(lib.carrel("run", "-y", "x"), "not approved", "CARREL_TRUST=")
+    child = on_terminal("x")
+    child.expect_exact("Approve the manifest and start this box? [y/N] ")
+    assert b"agents.x.env.ONE: 1" in child.before
+    child.sendline("y")
+    assert lib.finish(child) == 0
+    lib.succeeded(lib.carrel("run", "-y", "x"))
+    declare(project, env={"ONE": "1"}, network="host")
+    lib.failed_clearly(lib.carrel("run", "-y", "x"), "has changed")
+    child = on_terminal("x")
+    child.expect_exact("Approve the manifest and start this box? [y/N] ")
+    assert b"+ agents.x.network: host" in child.before
+    assert b"agents.x.env.ONE" not in child.before
+    child.sendline("n")
+    assert lib.finish(child) == 125
+    lib.failed_clearly(lib.carrel("run", "-y", "x"), "has changed")
+
+
+def test_a_hash_approves_this_content_alone(project):
+    env = declare(project)
+    lib.succeeded(lib.carrel("run", "-y", "x", env=env))
+    lib.failed_clearly(lib.carrel("run", "-y", "x"), "not approved")
+    declare(project, network="host")
+    lib.failed_clearly(lib.carrel("run", "-y", "x", env=env), "not approved")
+
+
+def test_an_unapproved_manifest_runs_nothing(project):
+    """Its commands for values least of all."""
+    declare(project, env={"A": f"!/bin/touch {project}/ran"})
+    for args in (["run", "-y", "x"], ["plan", "x"], ["shell", "-y", "x"], ["agents"]):
+        lib.carrel(*args)
+    assert not (project / "ran").exists()
+    env = declare(project, env={"A": f"!/bin/touch {project}/ran"})
+    lib.succeeded(lib.carrel("run", "-y", "x", env=env))
+    assert (project / "ran").exists()
+
+
+# ---- values -----------------------------------------------------------------------------
+
+
+def test_values_arrive_by_every_way(project):
+    env = declare(
+        project,
+        command=["sh", "-c", 'echo "$A|$B|$C|$D"'],
+        env={"A": "\\?literal", "B": "${HOST}", "C": "!printf %s 'a  $(b)'", "D": "!pwd"},
+    )
+    done = lib.carrel("run", "-y", "x", env=env | {"HOST": "h"}, cwd=project)
+    assert lib.succeeded(done) == f"?literal|h|a  $(b)|{project}\n".encode()
+
+
+def test_a_value_is_asked_for_without_echo(project):
+    env = declare(project, command=["sh", "-c", 'echo "<$A>"'], env={"A": "?Token \x1b[2Jplease"})
+    child = on_terminal("-y", "x", env=env | {"A": "ignored"})
+    child.expect_exact("Token \\x1b[2Jplease (input hidden): ")
+    child.sendline(SECRET)
+    child.expect("<(.*)>")
+    assert child.match[1].decode() == SECRET
+    assert SECRET.encode() not in child.before
+    assert lib.finish(child) == 0
+
+
+@pytest.mark.parametrize("value", ["?", "?Give it"])
+def test_without_a_terminal_the_variable_is_named(project, value):
+    env = declare(project, env={"TOKEN": value})
+    lib.failed_clearly(lib.carrel("run", "-y", "x", env=env), "TOKEN", "terminal")
+
+
+@pytest.mark.parametrize("command", ["false", "sh -c 'echo x; exit 3'", "no-such-program"])
+def test_a_command_that_fails_stops_the_start(project, command):
+    env = declare(project, command=["touch", "started"], env={"TOKEN": f"!{command}"})
+    done = lib.carrel("run", "-y", "x", env=env, cwd=project)
+    lib.failed_clearly(done, "TOKEN")
+    assert not (project / "started").exists()
+
+
+def test_a_program_of_the_project_gives_no_values(project):
+    """PATH may lead there, and an agent may have written it."""
+    bin_dir = lib.make_dir(project / "bin")
+    lib.make_file(bin_dir / "pass", "#!/bin/sh\ntouch ran\necho evil\n", 0o755)
+    env = declare(project, env={"TOKEN": "!pass show db"})
+    path = {"PATH": f"{bin_dir}:/usr/bin:/bin"}
+    lib.failed_clearly(lib.carrel("run", "-y", "x", env=env | path, cwd=project), "pass")
+    assert not (project / "ran").exists()
+    outside = lib.make_file(project.parent / "tools/pass", "#!/bin/sh\necho good\n", 0o755)
+    path["PATH"] += f":{outside.parent}"
+    env = declare(project, command=["sh", "-c", "echo $TOKEN"], env={"TOKEN": "!pass show db"})
+    done = lib.carrel("run", "-y", "x", env=env | path, cwd=project)
+    assert lib.succeeded(done) == b"good\n"
+
+
+# ---- names ------------------------------------------------------------------------------
+
+WAIT = ["sh", "-c", "hostname; read x || true"]
+
+
+def running(env, *args):
+    process = lib.start("run", "-y", *args, env=env)
+    return process, lib.read_until(process.stdout, b"\n").decode().strip()
+
+
+@pytest.fixture(params=["runtime", "no runtime"])
+def named(request, project, place):
+    """An agent that says its box's name and waits, with and without a runtime directory."""
+    env = declare(project, command=WAIT)
+    if request.param == "runtime":
+        env["XDG_RUNTIME_DIR"] = str(lib.make_dir(place / "runtime", mode=0o700))
+    return env
+
+
+def end(process):
+    process.stdin.close()
+    assert process.wait(timeout=lib.TIMEOUT) is not None
+
+
+def test_names_follow_each_other_and_come_back(named):
+    one, first = running(named, "x")
+    two, second = running(named, "x")
+    assert (first, second) == ("carrel-x", "carrel-x-2")
+    end(one)
+    three, third = running(named, "x")
+    assert third == "carrel-x"
+    os.killpg(three.pid, signal.SIGKILL)
+    three.wait()
+    lib.wait_for(lambda: plan_name(named) == "carrel-x", "the name to be free after a crash")
+    end(two)
+
+
+def plan_name(env):
+    return json.loads(lib.succeeded(lib.carrel("plan", "x", "--json", env=env)))["name"]
+
+
+def test_a_pinned_name_is_strict(named):
+    one, name = running(named, "--name", "mine", "x")
+    assert name == "mine"
+    lib.failed_clearly(lib.carrel("run", "-y", "--name", "mine", "x", env=named), "'mine'")
+    end(one)
+    done = lib.carrel("run", "-y", "--name", "mine", "x", env=named)
+    assert lib.succeeded(done) == b"mine\n"
+
+
+def test_two_hundred_starts_at_once_get_two_hundred_names(named):
+    boxes = [
+        lib.start("run", "-y", "x", env=named, stderr=subprocess.DEVNULL) for _ in range(200)
+    ]
+    names = [lib.read_until(box.stdout, b"\n", 300).decode().strip() for box in boxes]
+    assert len(set(names)) == 200
+    assert set(names) == {"carrel-x"} | {f"carrel-x-{i}" for i in range(2, 201)}
+    for box in boxes:
+        end(box)
+    assert plan_name(named) == "carrel-x"
