@@ -37,7 +37,8 @@ install_missing() {
 	if [ "$(id -u)" != 0 ]; then
 		# shellcheck disable=SC2086
 		missing=$(missing $needed)
-		[ -z "$missing" ] || fail "packages are missing; as root: apt-get install$missing"
+		[ -z "$missing" ] ||
+			fail "packages are missing; as root: apt-get update && apt-get install$missing"
 		return 0
 	fi
 	# shellcheck disable=SC2086
@@ -220,5 +221,5 @@ else
 fi
 echo
 [ "$bad" = 0 ] || { head -n 20 "$work/changes"; fail 'the box did not hold'; }
-git -C "$tmp/project" diff --stat
+git --no-pager -C "$tmp/project" diff --stat
 echo 'The box held. Try your own: build/carrel run -- CMD, in a project of yours.'

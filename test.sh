@@ -31,7 +31,7 @@ tests/fault/test_fault.py::test_killed_while_running[SIGSEGV of the supervisor]
 '
 
 packages='gcc libc6-dev meson ninja-build pkg-config libseccomp-dev libmd-dev musl-tools
-	libcmocka-dev clang libclang-rt-dev shellcheck binutils python3 python3-venv
+	libcmocka-dev clang clang-format libclang-rt-dev shellcheck binutils python3 python3-venv
 	python3-pytest python3-pexpect python3-jsonschema mandoc bash zsh fish git gdb tmux vim
 	less procps sqlite3 strace openssh-client socat iproute2 bubblewrap util-linux
 	bsdextrautils make tar xz-utils'
@@ -64,7 +64,8 @@ get_packages() {
 	command -v dpkg-query >/dev/null || return 0 # not Debian: what is missing will show
 	missing=$(missing_packages)
 	[ -n "$missing" ] || return 0
-	[ "$(id -u)" = 0 ] || fail "packages are missing; as root: apt-get install$missing"
+	[ "$(id -u)" = 0 ] ||
+		fail "packages are missing; as root: apt-get update && apt-get install$missing"
 	say "Installing:$missing"
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get -qq update

@@ -6,7 +6,15 @@
 
 #include <stdbool.h>
 
+struct stat;
+
 /* Does a stub stand at dir/name? */
 bool stub_at(int dir, const char *name);
+
+/*
+ * Was it a stub that the caller has just looked at? To look twice would not do: the box that
+ * it belongs to may end, and take it away, in between.
+ */
+bool stub_seen(const struct stat *st, int dir, const char *name);
 
 #endif

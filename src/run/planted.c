@@ -94,7 +94,7 @@ static bool changed(const struct walk_entry *e, const struct timespec *since)
 	if (fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
 	/* Another box in the same workspace has its own stubs there. */
-	if (stub_at(e->dir, e->name))
+	if (stub_seen(&st, e->dir, e->name))
 		return false;
 	return st.st_ctim.tv_sec > since->tv_sec ||
 		(st.st_ctim.tv_sec == since->tv_sec && st.st_ctim.tv_nsec >= since->tv_nsec);
@@ -201,7 +201,7 @@ static bool was_replaced(const struct place *place)
 	if (lstat(place->source, &st) < 0)
 		return false;
 	if (place->kind == PLACE_STUB)
-		return !stub_at(AT_FDCWD, place->source);
+		return !stub_seen(&st, AT_FDCWD, place->source);
 	return place->kind == PLACE_PROTECT && st.st_ino != place->inode;
 }
 

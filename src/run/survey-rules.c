@@ -52,7 +52,7 @@ static enum kind kind_at(const char *path, unsigned long *ret_inode)
 {
 	struct stat st;
 
-	if (lstat(path, &st) < 0 || stub_at(AT_FDCWD, path))
+	if (lstat(path, &st) < 0 || stub_seen(&st, AT_FDCWD, path))
 		return KIND_ABSENT;
 	*ret_inode = st.st_ino;
 	if (st.st_nlink == 0 && on_tmpfs(path))

@@ -112,7 +112,7 @@ def test_window_size_at_the_start(project, size):
 
 def test_window_size_follows(project):
     script = "trap 'stty size' WINCH; ./start true; while :; do sleep 0.1; done"
-    child = lib.terminal_box("bash", "-c", script)
+    child = lib.terminal_box("sh", "-c", script)
     child.expect_exact(STARTED)
     for size in ((40, 120), (10, 20)):
         child.setwinsize(*size)

@@ -306,6 +306,23 @@ static void test_leftover_is_recognised(void **state)
 	assert_false(present("a") || present("text"));
 }
 
+/* Another box ended between two looks: what was seen was a stub all the same. */
+static void test_gone_since_it_was_seen(void **state)
+{
+	static const char *const names[] = { "socket", "text", "real" };
+	struct stat st;
+
+	assert_int_equal(mknod(in_dir("socket"), S_IFSOCK, 0), 0);
+	write_file("text", ".\n", 01444);
+	write_file("real", "x", 0644);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		assert_int_equal(lstat(in_dir(names[i]), &st), 0);
+		assert_int_equal(unlink(in_dir(names[i])), 0);
+		assert_int_equal(stub_seen(&st, AT_FDCWD, in_dir(names[i])), i < 2);
+		assert_false(is_stub(names[i]));
+	}
+}
+
 static void check_foreign(const char *name)
 {
 	struct box box = box_start();
@@ -463,6 +480,7 @@ int main(int argc, char **argv)
 		TEST(test_two_boxes),
 		TEST(test_two_boxes_with_other_names),
 		TEST(test_leftover_is_recognised),
+		TEST(test_gone_since_it_was_seen),
 		TEST(test_foreign_files_stay),
 		TEST(test_real_sockets_are_no_stubs),
 		TEST(test_replaced_meanwhile),

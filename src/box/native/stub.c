@@ -47,20 +47,28 @@ struct stubs {
 };
 
 /* By what it is and, for a file, by what it says: the mode alone a box could give to others. */
-bool stub_at(int dir, const char *name)
+bool stub_seen(const struct stat *st, int dir, const char *name)
 {
 	auto_close int fd = -1;
 	char text[4];
-	struct stat st;
 	ssize_t n;
 
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != getuid())
+	if (st->st_uid != getuid())
 		return false;
-	if (st.st_mode != (S_IFREG | FILE_MODE))
-		return st.st_mode == S_IFSOCK;
+	if (st->st_mode != (S_IFREG | FILE_MODE))
+		return st->st_mode == S_IFSOCK;
 	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	if (fd < 0)
+		return errno == ENOENT; /* gone since, as stubs go */
+	n = read(fd, text, sizeof(text));
 	return n == 0 || (n == 2 && !memcmp(text, ".\n", 2));
+}
+
+bool stub_at(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && stub_seen(&st, dir, name);
 }
 
 /* --- making ---------------------------------------------------------------------- */
