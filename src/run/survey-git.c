@@ -12,42 +12,26 @@
  */
 #include "run/survey.h"
 #include "plan/host.h"
+#include "state/git-files.h"
 #include "base/fault.h"
-#include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { SMALL_FILE = 64 * 1024, CONFIG_FILE = 16 << 20, MAX_MODULE_DEPTH = 8, MAX_INCLUDES = 8 };
+enum { MAX_MODULE_DEPTH = 8, MAX_INCLUDES = 8 };
 
-static const char *canonical(const char *base, const char *path)
-{
-	char buf[PATH_MAX];
-
-	return realpath(path_join(base, path), buf) ? mem_strdup(buf) : NULL;
-}
-
-/* The single line of a file that git wrote, without its newline. */
+/* The first line of a file that git wrote. */
 static char *read_line(const char *dir, const char *name)
 {
-	char *text = fd_read_file(AT_FDCWD, path_join(dir, name), SMALL_FILE);
+	char *text = git_read_text(dir, name);
 
 	if (text)
 		text[strcspn(text, "\n")] = '\0';
 	return text;
-}
-
-static bool exists(const char *dir, const char *name)
-{
-	struct stat st;
-
-	return lstat(path_join(dir, name), &st) == 0;
 }
 
 static void protect(struct host *h, const char *root, const char *dir, const char *name,
@@ -80,8 +64,9 @@ static void protect_git_dir(struct host *h, const char *root, const char *dir, i
 /* By any of its parts: an earlier run may have taken one away. */
 static bool like_git_dir(const char *dir)
 {
-	return exists(dir, "HEAD") || exists(dir, "config") || exists(dir, "objects") ||
-		exists(dir, "refs") || exists(dir, "hooks");
+	return git_exists(dir, "HEAD") || git_exists(dir, "config") ||
+		git_exists(dir, "objects") || git_exists(dir, "refs") ||
+		git_exists(dir, "hooks");
 }
 
 /* Submodules keep their git directories here; a name with a slash makes a tree of them. */
@@ -100,78 +85,6 @@ static void protect_modules(struct host *h, const char *root, const char *dir, i
 		else
 			protect_modules(h, root, module, depth + 1);
 	}
-}
-
-/*
- * Go through a git config's settings: visit(ctx, section, key, value). As git reads it but
- * for lines that go on in the next one, and escapes.
- */
-typedef void setting_fn(void *ctx, const char *section, const char *key, const char *value);
-
-/* A value without quotes, comment and blanks around it. */
-static char *trim_value(char *value)
-{
-	bool quoted = false;
-	char *to = value;
-
-	for (char *c = value + strspn(value, " \t"); *c; c++) {
-		if (*c == '"')
-			quoted = !quoted;
-		else if (!quoted && (*c == '#' || *c == ';'))
-			break;
-		else
-			*to++ = *c;
-	}
-	while (to > value && strchr(" \t\r", to[-1]))
-		to--;
-	*to = '\0';
-	return value;
-}
-
-static void read_config(const char *file, setting_fn *visit, void *ctx)
-{
-	char *text = fd_read_file(AT_FDCWD, file, CONFIG_FILE);
-	const char *section = "";
-
-	for (char *line = text, *next; line && *line; line = next) {
-		char *value, *key, *end;
-
-		next = line + strcspn(line, "\n");
-		if (*next)
-			*next++ = '\0';
-		key = line + strspn(line, " \t");
-		if (*key == '[') {
-			end = strchr(key, ']');
-			section = key + 1;
-			key = end ? end + 1 + strspn(end + 1, " \t") : key + strlen(key);
-			((char *)section)[strcspn(section, " \t]\"")] = '\0';
-		}
-		value = strchr(key, '=');
-		if (!value)
-			continue;
-		key[strcspn(key, " \t=")] = '\0';
-		visit(ctx, section, key, trim_value(value + 1));
-	}
-}
-
-struct lookup {
-	const char *section, *key, *value;
-};
-
-static void match_setting(void *ctx, const char *section, const char *key, const char *value)
-{
-	struct lookup *l = ctx;
-
-	if (!strcasecmp(section, l->section) && !strcasecmp(key, l->key))
-		l->value = value;
-}
-
-static const char *config_value(const char *dir, const char *section, const char *key)
-{
-	struct lookup l = { .section = section, .key = key };
-
-	read_config(path_join(dir, "config"), match_setting, &l);
-	return l.value;
 }
 
 struct lead {
@@ -210,7 +123,7 @@ static void protect_lead(void *ctx, const char *section, const char *key, const 
 
 		follow_lead(l, path);
 		if (deeper.depth < MAX_INCLUDES)
-			read_config(path, protect_lead, &deeper);
+			git_read_config(path, protect_lead, &deeper);
 	}
 }
 
@@ -240,7 +153,7 @@ static void protect_git_dir(struct host *h, const char *root, const char *dir, i
 	struct lead lead = { .h = h, .dir = dir };
 	const char *config_stub;
 
-	read_config(path_join(dir, "config"), protect_lead, &lead);
+	git_read_config(path_join(dir, "config"), protect_lead, &lead);
 	config_stub = lead.worktree_config ? "" : NULL;
 
 	protect(h, root, dir, "hooks", NULL);
@@ -251,23 +164,11 @@ static void protect_git_dir(struct host *h, const char *root, const char *dir, i
 	protect_modules(h, root, path_join(dir, "modules"), depth);
 }
 
-/* Does the worktree's admin directory name this workspace's .git file? */
-static bool points_back(const char *admin, const char *workspace)
-{
-	char *line = read_line(admin, "gitdir");
-	const char *dir;
-
-	if (!line || strcmp(path_base(line), ".git"))
-		return false;
-	dir = canonical(admin, path_parent(line));
-	return dir && !strcmp(dir, workspace);
-}
-
 /* Named and made like one; a workspace that was dressed up as one has its own .git. */
 static bool is_git_dir(const char *dir)
 {
-	return str_ends(dir, ".git") && exists(dir, "HEAD") && exists(dir, "objects") &&
-		!exists(dir, ".git");
+	return str_ends(dir, ".git") && git_exists(dir, "HEAD") && git_exists(dir, "objects") &&
+		!git_exists(dir, ".git");
 }
 
 /*
@@ -280,17 +181,18 @@ static const char *believed_git_dir(const char *admin, const char *workspace)
 	char *common = read_line(admin, "commondir");
 	const char *dir, *worktree;
 
-	if (common && points_back(admin, workspace)) {
-		dir = canonical(admin, common);
+	if (common && git_points_back(admin, workspace)) {
+		dir = git_canonical(admin, common);
 		return dir && is_git_dir(dir) && path_within(admin, path_join(dir, "worktrees"))
 			? dir
 			: NULL;
 	}
-	worktree = common ? NULL : config_value(admin, "core", "worktree");
-	dir = worktree ? canonical(admin, worktree) : NULL;
-	if (!dir || strcmp(dir, workspace) || !exists(admin, "HEAD"))
+	worktree = common ? NULL
+			  : git_config_value(path_join(admin, "config"), "core", "worktree");
+	dir = worktree ? git_canonical(admin, worktree) : NULL;
+	if (!dir || strcmp(dir, workspace) || !git_exists(admin, "HEAD"))
 		return NULL;
-	return strstr(admin, "/.git/modules/") && !exists(admin, ".git") ? admin : NULL;
+	return strstr(admin, "/.git/modules/") && !git_exists(admin, ".git") ? admin : NULL;
 }
 
 static int survey_git_file(struct host *h, struct fault *f)
@@ -301,7 +203,7 @@ static int survey_git_file(struct host *h, struct fault *f)
 	protect(h, workspace, workspace, ".git", NULL);
 	if (!line || !str_starts(line, "gitdir: "))
 		return 0;
-	admin = canonical(workspace, line + 8);
+	admin = git_canonical(workspace, line + 8);
 	dir = admin ? believed_git_dir(admin, workspace) : NULL;
 	if (!dir) {
 		vec_push(&h->notices,

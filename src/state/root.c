@@ -1,0 +1,344 @@
+#include "state/root.h"
+#include "state/git-files.h"
+#include "base/fault.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ID_DIGITS = 16, SHOWN_BYTES = 300, SAME_MOMENT_MS = 1000 };
+
+/* What was found, and who said so. All paths are canonical. */
+struct search {
+	const char *dir;    /* where we began */
+	const char *holder; /* has the .git, or is the git directory itself */
+	const char *git;    /* the git directory */
+	const char *common;
+	const char *by;    /* what leads to git: ".git file", ".git link"; NULL: it is there */
+	const char *names; /* what that says, as it stands there */
+	const char *note;
+};
+
+/* A name for a note: safe to show, and not longer than can be read. */
+static const char *shown(const char *text)
+{
+	if (!*text)
+		return "nothing";
+	if (strlen(text) <= SHOWN_BYTES)
+		return str_visible(text);
+	return mem_printf("%s...", str_visible(mem_strndup(text, SHOWN_BYTES)));
+}
+
+static void note_alone(struct search *c, const char *what, const char *claim)
+{
+	bool here = !strcmp(c->holder, c->dir);
+
+	c->note = mem_printf("the %s%s%s %s: %s directory has an instance of its own", what,
+		here ? "" : " in ", here ? "" : shown(c->holder), claim,
+		here ? "this" : "that");
+}
+
+/* ---- looking for it, as git does ---- */
+
+static enum git_kind look(struct search *c, const char *dir)
+{
+	return git_look(c->dir, dir, &c->git, &c->common);
+}
+
+/*
+ * A .git file is the end of the search, also one that cannot be followed. What does not begin
+ * like one is not shown: it may be a link to a secret.
+ */
+static enum git_kind follow_file(struct search *c, const char *dir, const char *name)
+{
+	char *text = git_read_text(dir, name);
+
+	c->by = ".git file";
+	if (!text || !str_starts(text, "gitdir: ") || !text[8]) {
+		note_alone(c, c->by, "is none that git can read");
+		return GIT_BROKEN;
+	}
+	c->names = text + 8;
+	if (look(c, path_join(dir, c->names)) == GIT_FOUND)
+		return GIT_FOUND;
+	note_alone(c, c->by,
+		mem_printf("names %s, which is no git repository, or not any more",
+			shown(c->names)));
+	return GIT_BROKEN;
+}
+
+/* git would refuse what another user may have planted above us. */
+static bool is_strangers(struct search *c, const char *entry)
+{
+	struct stat st, own;
+
+	if (lstat(entry, &st) < 0 || stat(c->dir, &own) < 0 || !st.st_uid ||
+		st.st_uid == geteuid() || st.st_uid == own.st_uid)
+		return false;
+	c->note = mem_printf("the git repository in %s is another user's: this directory has "
+			     "an instance of its own",
+		shown(c->holder));
+	c->holder = c->dir;
+	return true;
+}
+
+static void note_link(struct search *c, const char *entry)
+{
+	struct stat st;
+
+	if (lstat(entry, &st) == 0 && S_ISLNK(st.st_mode)) {
+		c->by = ".git link";
+		c->names = c->git;
+	}
+}
+
+/* A .git file, else a .git directory, else a bare repository. */
+static enum git_kind look_in(struct search *c, const char *dir)
+{
+	const char *entry = path_join(dir, ".git");
+	enum git_kind kind;
+	struct stat st;
+
+	c->holder = dir;
+	if (stat(entry, &st) == 0 && S_ISREG(st.st_mode))
+		return is_strangers(c, entry) ? GIT_BROKEN : follow_file(c, dir, ".git");
+	kind = look(c, entry);
+	if (kind == GIT_NONE) {
+		entry = dir;
+		kind = look(c, entry);
+	}
+	if (kind == GIT_NONE)
+		return kind;
+	if (is_strangers(c, entry))
+		return GIT_BROKEN;
+	if (kind == GIT_BROKEN)
+		note_alone(c, "commondir file", "names no git repository");
+	else if (entry != dir)
+		note_link(c, entry);
+	return kind;
+}
+
+/*
+ * The length of the longest ceiling above dir, which is not looked into itself; -1: none.
+ * After an empty entry git takes them as they are, since to resolve them may be slow.
+ */
+static long find_ceiling(const char *dir)
+{
+	const char *list = getenv("GIT_CEILING_DIRECTORIES");
+	bool resolve = true;
+	long longest = -1;
+
+	for (size_t n; list && *list; list += n + (list[n] == ':')) {
+		const char *entry;
+		size_t len;
+
+		n = strcspn(list, ":");
+		if (!n)
+			resolve = false;
+		if (*list != '/')
+			continue;
+		entry = mem_strndup(list, n);
+		if (resolve)
+			entry = git_canonical("/", entry);
+		if (!entry || !path_within(dir, entry) || !strcmp(dir, entry))
+			continue;
+		len = strcmp(entry, "/") ? strlen(entry) : 0;
+		longest = (long)len > longest ? (long)len : longest;
+	}
+	return longest;
+}
+
+static bool across_filesystems(void)
+{
+	static const char *const yes[] = { "true", "yes", "on" };
+	const char *env = getenv("GIT_DISCOVERY_ACROSS_FILESYSTEM");
+
+	for (size_t i = 0; env && i < ARRAY_SIZE(yes); i++)
+		if (!strcasecmp(env, yes[i]))
+			return true;
+	return env && strtol(env, NULL, 0) != 0;
+}
+
+static enum git_kind walk_up(struct search *c)
+{
+	long ceiling = find_ceiling(c->dir);
+	bool across = across_filesystems();
+	const char *dir = c->dir;
+	struct stat first, st;
+
+	if (stat(dir, &first) < 0)
+		return GIT_NONE;
+	for (;;) {
+		enum git_kind kind = look_in(c, dir);
+
+		if (kind != GIT_NONE || !strcmp(dir, "/"))
+			return kind;
+		dir = path_parent(dir);
+		if ((dir[1] ? (long)strlen(dir) : 0) <= ceiling || stat(dir, &st) < 0 ||
+			(!across && st.st_dev != first.st_dev))
+			return GIT_NONE;
+	}
+}
+
+/* What the person named needs no further proof; what a file there says does. */
+static enum git_kind take_named(struct search *c, const char *env)
+{
+	const char *path = path_join(c->dir, env), *parent;
+	struct stat st;
+
+	c->holder = c->dir;
+	if (*env && stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+		parent = path_parent(path);
+		if (!strcmp(path_base(path), ".git") && git_canonical("/", parent))
+			c->holder = git_canonical("/", parent);
+		return follow_file(c, parent, path_base(path));
+	}
+	if (*env && look(c, path) == GIT_FOUND) {
+		c->holder = c->git;
+		return GIT_FOUND;
+	}
+	c->note = mem_printf("GIT_DIR names %s, which is no git repository: this directory has "
+			     "an instance of its own",
+		shown(env));
+	return GIT_BROKEN;
+}
+
+/* ---- believing it ---- */
+
+static bool is_true(const char *value)
+{
+	return !strcasecmp(value, "true") || !strcasecmp(value, "yes") ||
+		!strcasecmp(value, "on") || !strcmp(value, "1");
+}
+
+struct settings {
+	const char *worktree;
+	bool per_worktree; /* then core.worktree has moved to config.worktree */
+};
+
+static void keep_setting(void *ctx, const char *section, const char *key, const char *value)
+{
+	struct settings *s = ctx;
+
+	if (!strcasecmp(section, "core") && !strcasecmp(key, "worktree"))
+		s->worktree = value;
+	if (!strcasecmp(section, "extensions") && !strcasecmp(key, "worktreeconfig"))
+		s->per_worktree = is_true(value);
+}
+
+static bool works_in(const char *git, const char *workspace)
+{
+	struct settings s = { 0 };
+	const char *dir;
+
+	git_read_config(path_join(git, "config"), keep_setting, &s);
+	if (s.per_worktree)
+		git_read_config(path_join(git, "config.worktree"), keep_setting, &s);
+	dir = s.worktree ? git_canonical(git, s.worktree) : NULL;
+	return dir && !strcmp(dir, workspace);
+}
+
+static long long changed_ms(const struct stat *st)
+{
+	return (long long)st->st_ctim.tv_sec * 1000 + st->st_ctim.tv_nsec / 1000000;
+}
+
+/* The admin directory names a path that is gone, and our .git is the file that was there. */
+static bool was_moved(const struct search *c)
+{
+	const char *old = git_read_text(c->git, "gitdir");
+	struct stat there, back, mine;
+	long long apart;
+
+	if (!old || !*old || lstat(path_join(c->git, old), &there) == 0 ||
+		(errno != ENOENT && errno != ENOTDIR))
+		return false;
+	if (lstat(path_join(c->git, "gitdir"), &back) < 0 ||
+		lstat(path_join(c->holder, ".git"), &mine) < 0 || !S_ISREG(mine.st_mode))
+		return false;
+	apart = changed_ms(&mine) - changed_ms(&back);
+	return apart > -SAME_MOMENT_MS && apart < SAME_MOMENT_MS;
+}
+
+static bool is_inside(const struct search *c)
+{
+	const char *own = path_join(c->holder, ".git");
+
+	return path_within(c->common, c->holder) &&
+		(strcmp(path_base(c->common), ".git") || !strcmp(c->common, own));
+}
+
+static bool is_believed(struct search *c)
+{
+	bool same = !strcmp(c->git, c->common);
+
+	if (getenv("GIT_COMMON_DIR") || (!c->by && same))
+		return true;
+	if (git_exists(c->common, ".git"))
+		return false;
+	if (is_inside(c))
+		return true;
+	if (same)
+		return works_in(c->git, c->holder);
+	if (strcmp(path_parent(c->git), path_join(c->common, "worktrees")))
+		return false;
+	if (!c->by || git_points_back(c->git, c->holder))
+		return true;
+	if (!was_moved(c))
+		return false;
+	c->note = mem_printf("this worktree of %s was moved without git; `git worktree repair` "
+			     "in it lets git know",
+		shown(c->common));
+	return true;
+}
+
+static void note_unbelieved(struct search *c)
+{
+	note_alone(c, c->by ? c->by : "commondir file",
+		mem_printf("names %s, which does not point back",
+			shown(c->by ? c->names : c->common)));
+}
+
+/* The directory that stands for a git directory. */
+static const char *root_of(const char *git)
+{
+	return strcmp(path_base(git), ".git") ? git : path_parent(git);
+}
+
+int project_find(const char *dir, struct project *ret, struct fault *f)
+{
+	const char *env = getenv("GIT_DIR"), *root;
+	struct search c = { 0 };
+	enum git_kind kind;
+	char real[PATH_MAX];
+	struct stat st;
+
+	if (!realpath(dir, real) || stat(dir, &st) < 0)
+		return fault_set(f, errno, "find the directory %s", shown(dir));
+	if (!S_ISDIR(st.st_mode))
+		return fault_set(f, ENOTDIR, "find the directory %s", shown(dir));
+	c.dir = mem_strdup(real);
+	kind = env ? take_named(&c, env) : walk_up(&c);
+	if (kind == GIT_FOUND && !is_believed(&c)) {
+		note_unbelieved(&c);
+		kind = GIT_BROKEN;
+	}
+	root = kind == GIT_FOUND     ? root_of(c.common)
+		: kind == GIT_BROKEN ? root_of(c.holder)
+				     : c.dir;
+	*ret = (struct project){
+		.root = root,
+		.id = mem_strndup(hash_hex(root, strlen(root)), ID_DIGITS),
+		.common = kind == GIT_FOUND ? c.common : NULL,
+		.note = c.note,
+	};
+	return 0;
+}

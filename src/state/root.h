@@ -1,0 +1,55 @@
+/*
+ * state/root.h - which project a directory belongs to
+ *
+ * All that carrel remembers is kept per project, so two directories share it exactly if they
+ * have one root. It is found as git finds its repository, without starting git:
+ *
+ * - The common git directory (what `git rev-parse --git-common-dir` says) decides. Is it named
+ *   .git, the root is the directory that holds it; else (a bare repository, a submodule's
+ *   .git/modules/x) it is the root itself, because its neighbours may be strangers. So all
+ *   linked worktrees share one root, and a submodule has its own.
+ * - Outside git the directory itself is the root.
+ * - GIT_DIR, GIT_COMMON_DIR, GIT_OBJECT_DIRECTORY, GIT_CEILING_DIRECTORIES and
+ *   GIT_DISCOVERY_ACROSS_FILESYSTEM are obeyed as by git; relative ones count from dir.
+ *   A repository's format version is not looked at: a newer git may know it.
+ *
+ * A .git file, a .git that is a symlink and a commondir file can name any repository of this
+ * user, and may have come with a hostile archive. The claim is believed if
+ *
+ * - it is to a git directory inside the directory that makes it, and none that is the .git
+ *   of another directory there;
+ * - worktree: the admin directory lies in the common one's worktrees/, and its gitdir file
+ *   names the directory;
+ * - submodule: core.worktree of the git directory named is the directory;
+ * - or, with a note, the worktree was moved by hand: as above, but the path in gitdir does
+ *   not exist any more, and .git, a plain file, is as old as gitdir. git writes the two in
+ *   one moment, and a file's ctime, which moving its directory does not change, cannot be
+ *   set; without that anybody could name a worktree that somebody once removed. After a copy,
+ *   or a chmod of .git, `git worktree repair` is needed.
+ *
+ * In no case may what is named hold a .git of its own: it is then a project's files, dressed
+ * up as a git directory. A claim that is not believed, or that git would stop at (a file it
+ * cannot read, a repository that is gone), makes the directory with the .git its own root,
+ * with a note. That goes for the working tree of --separate-git-dir, too: git writes down
+ * nothing there that points back. `git config core.worktree DIRECTORY` does.
+ *
+ * The same for a repository further up that is another user's, who is neither root nor the
+ * owner of the directory asked about: git would not touch it, and in /tmp it is a trap.
+ */
+#ifndef STATE_ROOT_H
+#define STATE_ROOT_H
+
+struct fault;
+
+struct project {
+	const char *root; /* the canonical directory that stands for the project */
+	const char *id;   /* of it: the first 16 hex digits of root's SHA-256 */
+	const char
+		*common;  /* its common git directory, canonical; NULL: none that is believed */
+	const char *note; /* for the person: something claims to belong elsewhere; or NULL */
+};
+
+/* Fails only if dir itself is no directory, or cannot be resolved. */
+int project_find(const char *dir, struct project *ret, struct fault *f);
+
+#endif
