@@ -5,8 +5,7 @@
 #include "cli/help.h"
 #include "cli/opt.h"
 #include "base/fault.h"
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/mem.h"
 #include "base/title.h"
 
 #include <fcntl.h>
@@ -24,14 +23,17 @@ static void occupy_standard_streams(void)
 			_exit(EXIT_CARREL);
 }
 
-/* carrel alone is a mistake, so its help is a message. */
-static int explain(void)
+/* carrel [-- ARG...]: my own client, in this project. */
+static int run_mine(int argc, char **args)
 {
-	struct str text = { 0 };
+	char **argv = mem_alloc(((size_t)argc + 4) * sizeof(*argv));
 
-	help_write(NULL, cmd_colour(STDERR_FILENO), &text);
-	(void)fd_write_all(STDERR_FILENO, text.p, text.len);
-	return EXIT_CARREL;
+	argv[0] = "run";
+	argv[1] = "mine";
+	argv[2] = "--";
+	for (int i = 0; i < argc; i++)
+		argv[3 + i] = args[i];
+	return cmd_dispatch(3 + argc, argv);
 }
 
 int main(int argc, char **argv)
@@ -50,7 +52,7 @@ int main(int argc, char **argv)
 		return help_print(NULL);
 	if (args.version)
 		return cmd_dispatch(1, (char *[]){ "version", NULL });
-	if (rest.argc == 0)
-		return explain();
+	if (rest.argc == 0 || rest.dashes)
+		return run_mine(rest.argc, rest.argv);
 	return cmd_dispatch(rest.argc, rest.argv);
 }

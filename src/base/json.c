@@ -105,6 +105,12 @@ void json_number(struct json *j, const char *key, long long value)
 	str_addf(j->out, "%lld", value);
 }
 
+void json_raw(struct json *j, const char *key, const char *value)
+{
+	begin(j, key);
+	str_add(j->out, value);
+}
+
 void json_bool(struct json *j, const char *key, bool value)
 {
 	begin(j, key);

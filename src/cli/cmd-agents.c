@@ -46,7 +46,7 @@ static void look_up(const struct manifests *m, const char *home, const struct sa
 		h = harness_find(l.agent.harness.text ? l.agent.harness.text : "claude");
 		l.harness = h->name;
 		manifest_resolve(m, home, &l.agent, &l.bad);
-		harness_check(h, &l.agent, &l.bad);
+		harness_check(h, &l.agent, harness_home(&l.agent, false), &l.bad);
 	}
 	*ret = l;
 }

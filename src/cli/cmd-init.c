@@ -114,7 +114,7 @@ static const char *try_manifest(const struct found *f, const struct str *text,
 
 	if (json_read(text->p, text->len, &file, &file.tree, &errors) < 0)
 		return "its name is not UTF-8";
-	manifest_check(&file, &bad);
+	manifest_check(&file, manifest_keys, &bad);
 	if (!bad.n && manifest_agent(&m, "x", &agent, &bad, &fault) == 0)
 		manifest_resolve(&m, f->home, &agent, &bad);
 	if (bad.n)

@@ -16,7 +16,7 @@ const struct cmd cmd_plan_entry = {
 	.about = "print what a box would be, and start nothing",
 	.detail = "The plan is complete: `carrel run` with the same options does what it says "
 		  "and nothing beyond it. Variables are shown with where their values come "
-		  "from, never with the values. With no CMD it is the plan of `carrel shell`. "
+		  "from, never with the values. "
 		  "`--json` prints it for programs, in the form that `carrel schema plan` "
 		  "describes; its hash is the same for two boxes that are the same but for "
 		  "their names.",

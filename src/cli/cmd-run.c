@@ -3,27 +3,24 @@
  */
 #include "cli/cmd.h"
 #include "cli/run-args.h"
-#include "base/fault.h"
 
 static int cmd_run(void *args, int argc, char **argv)
 {
-	struct run_args *a = args;
-	struct fault f = { 0 };
-
-	if (argc == 0 && !a->agent) {
-		fault_set(&f, 0, "no command to run");
-		fault_fix(&f, "Give one after '--': carrel run -- CMD; or use `carrel shell`.");
-		return cmd_fail(&f);
-	}
-	run_args_line(a, argc, argv);
-	return run_args_start(a);
+	run_args_line(args, argc, argv);
+	return run_args_start(args);
 }
 
 const struct cmd cmd_run_entry = {
 	.name = "run",
 	.args = "[AGENT] [-- CMD [ARG]...]",
-	.about = "run a command in a box",
+	.about = "run an agent or a command in a box",
 	.detail =
+		"AGENT is one that the manifest declares, and what follows `--` are then more "
+		"arguments for its client. Without AGENT, what follows `--` is the command. "
+		"Without both, or with the word `mine`, it is your own client with your own "
+		"configuration, seen through a layer that is kept for this project; `carrel` "
+		"alone and `carrel -- ARG` are the same.\n"
+		"\n"
 		"The box has the system's programs and the toolchains on your PATH, read-only; "
 		"the workspace, writable, at the same path as on the host; a home and a `/tmp` "
 		"of its own that vanish with it; no network; and nothing else. The plan of it "
@@ -41,6 +38,9 @@ const struct cmd cmd_run_entry = {
 		"of a path; with an empty DST, as in `--mount ~/data::rw`, it is the same as "
 		"SRC.\n"
 		"\n"
+		"  carrel\n"
+		"  carrel -- --continue\n"
+		"  carrel run reviewer\n"
 		"  carrel run -- make test\n"
 		"  carrel run -y --network host --env API_TOKEN -- npm install\n"
 		"  carrel run --mount ~/data:/data --limit time=30m -- ./train.py",

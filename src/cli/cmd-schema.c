@@ -54,6 +54,12 @@ static const struct field user_fields[] = {
 	FIELDS_END,
 };
 
+static const struct field instance_fields[] = {
+	FIELD("id", TEXT, "the first digits of the root's hash", .pattern = "^[0-9a-f]{16}$"),
+	FIELD("root", TEXT, "the directory that stands for the project", .pattern = "^/"),
+	FIELDS_END,
+};
+
 static const struct field agent_fields[] = {
 	FIELD("name", TEXT, "its name in the manifest"),
 	FIELD("harness", TEXT, "which client it is"),
@@ -88,9 +94,12 @@ static const struct field limit_fields[] = {
 
 static const struct field place_fields[] = {
 	FIELD("kind", TEXT, "how it comes to be",
-		.choices = "link|file|copy|bind|scratch|proc|pts|pin|protect|stub|hide|seal"),
+		.choices = "link|file|copy|bind|scratch|overlay|proc|pts|pin|protect|"
+			   "stub|hide|seal"),
 	FIELD("target", TEXT, "path in the box", .pattern = "^/"),
 	FIELD("source", TEXT, "path on the host", .optional = true, .pattern = "^/"),
+	FIELD("lower", TEXT, "what an overlay lies on, the uppermost first", .optional = true,
+		.list = true),
 	FIELD("text", TEXT, "what a file says, where a link leads", .optional = true),
 	FIELD("bytes", WHOLE, "length of a file that is too long to show", .optional = true),
 	FIELD("sha256", TEXT, "and the hash of it", .optional = true, .pattern = HASH),
@@ -124,6 +133,8 @@ static const struct field plan_fields[] = {
 	FIELD("workdir", TEXT, "directory the command starts in", .pattern = "^/"),
 	FIELD("workspace", TEXT, "directory the box is for", .pattern = "^/"),
 	FIELD("home", TEXT, "home directory in the box", .pattern = "^/"),
+	FIELD("instance", OBJECT, "the project whose state a client of the user's would use",
+		.fields = instance_fields),
 	FIELD("user", OBJECT, "who the command runs as", .fields = user_fields),
 	FIELD("namespaces", TEXT, "namespaces of its own", .list = true,
 		.choices = "user|mount|pid|ipc|uts|cgroup|net"),

@@ -9,6 +9,7 @@
 static int cmd_shell(void *args, int argc, char **argv)
 {
 	struct run_args *a = args;
+	bool asked = a->agent != NULL; /* without a word it is a shell in a plain box */
 	struct fault f = { 0 };
 
 	if (argc > 0) {
@@ -17,6 +18,8 @@ static int cmd_shell(void *args, int argc, char **argv)
 		fault_fix(&f, "To run a command: carrel run -- CMD.");
 		return cmd_fail(&f);
 	}
+	run_args_line(a, 0, NULL);
+	a->mine &= asked;
 	a->shell = true;
 	return run_args_start(a); /* a request without a command is one for a shell */
 }

@@ -287,6 +287,10 @@ void run_args_line(struct run_args *a, int argc, char **argv)
 {
 	if (argc > 0)
 		a->request.argv = (const char *const *)argv;
+	if (a->agent ? !strcmp(a->agent, "mine") : argc == 0) {
+		a->mine = true;
+		a->agent = NULL;
+	}
 }
 
 /* Turn the agent's name, if there is one, into the rest of the request; 0 or an exit code. */
@@ -302,12 +306,12 @@ static int load_agent(struct run_args *a, struct agent_result *ret)
 		.events = a->events,
 	};
 
-	if (!a->agent && a->manifest)
+	bool any = a->agent || a->mine;
+
+	if (!any && (a->manifest || a->headless || a->events))
 		fault_set(&f, 0,
-			"-m names a manifest, and there is no AGENT to look for in it");
-	else if (!a->agent && (a->headless || a->events))
-		fault_set(&f, 0, "--headless and --events are for an AGENT");
-	else if (!a->agent || agent_request(&o, &a->request, ret, &f) == 0)
+			"-m, --headless and --events are for an agent, not for a command");
+	else if (!any || agent_request(&o, &a->request, ret, &f) == 0)
 		return 0;
 	if (ret->bad.n)
 		return cmd_problems(ret->bad.v, ret->bad.n);
@@ -416,7 +420,7 @@ int run_args_start(struct run_args *a)
 {
 	struct run_options options = { .record = a->record };
 	struct agent_result agent = { 0 };
-	struct run_result result;
+	struct run_result result = { 0 };
 	struct fault f = { 0 };
 	const struct plan *plan = NULL;
 	int code;
@@ -435,10 +439,8 @@ int run_args_start(struct run_args *a)
 		code = cmd_fail(&f);
 	else if (run_box(&a->request, plan, &options, &result, &f) < 0)
 		code = fail_box(&f);
-	run_release();
-	if (code)
-		return code;
+	run_release(&result.notes);
 	vec_each(line, &result.notes)
 		cmd_note(*line);
-	return result.code;
+	return code ? code : result.code;
 }

@@ -17,6 +17,7 @@ struct run_args {
 	struct request request;
 	const char *manifest;
 	bool headless, events, shell;
+	bool mine; /* neither an agent nor a command: the user's own client */
 	const char *record;
 	unsigned int engine; /* which of the engines; there is one */
 	bool dry, yes, json;

@@ -98,7 +98,6 @@ static void check_version(const struct harness *h, const struct agent *a, proble
 		const struct json_value *at;
 	} later[] = {
 		{ "ssh", a->ssh.n, a->ssh.n ? a->ssh.v[0].self.at : NULL },
-		{ "home", a->home.text && !is_said(&a->home, "declared"), a->home.at },
 		{ "workspace.mode", is_said(&a->workspace.mode, "overlay"),
 			a->workspace.mode.at },
 		{ "network.mode", network, a->network.mode.at },
@@ -122,8 +121,48 @@ static void check_version(const struct harness *h, const struct agent *a, proble
 				bad);
 }
 
-void harness_check(const struct harness *h, const struct agent *a, problems *bad)
+/* The user's own things, or declared ones; both together would be neither. */
+static void check_mine(const struct harness *h, const struct agent *a, problems *bad)
 {
+	const struct {
+		const char *key;
+		const struct json_value *at;
+	} declared[] = {
+		{ "role", a->role.at },
+		{ "skills", first(&a->skills) },
+		{ "mcpServers", first(&a->mcp_servers) },
+		{ "plugins", first(&a->plugins) },
+		{ "hooks", first(&a->hooks) },
+		{ "tools", first(&a->tools) },
+		{ "allowedTools", first(&a->allowed_tools) },
+		{ "disallowedTools", first(&a->disallowed_tools) },
+		{ "permissions.allow", first(&a->permissions.allow) },
+		{ "permissions.deny", first(&a->permissions.deny) },
+	};
+
+	if (!h->assemble_mine)
+		manifest_problem(bad, a->home.at ? a->home.at : a->name.at, field_of(a, "home"),
+			"%s has no configuration of yours that carrel knows", h->title);
+	for (size_t i = 0; i < ARRAY_SIZE(declared); i++)
+		if (declared[i].at)
+			manifest_problem(bad, declared[i].at, field_of(a, declared[i].key),
+				"is for home \"declared\": your own configuration has yours");
+}
+
+enum job_home harness_home(const struct agent *a, bool mine)
+{
+	if (is_said(&a->home, "direct"))
+		return HOME_DIRECT;
+	if (is_said(&a->home, "declared"))
+		return HOME_DECLARED;
+	return mine || is_said(&a->home, "mine") ? HOME_MINE : HOME_DECLARED;
+}
+
+void harness_check(const struct harness *h, const struct agent *a, enum job_home home,
+	problems *bad)
+{
+	if (home != HOME_DECLARED)
+		check_mine(h, a, bad);
 	check_client(h, a, bad);
 	check_version(h, a, bad);
 	if (h->check)
@@ -375,6 +414,28 @@ static void add_limits(const struct agent *a, struct request *r)
 		r->limits.scratch = a->limits.scratch;
 }
 
+/* The user's own configuration, through the layers that are kept for this project. */
+static void add_mine(const struct harness *h, const struct job *job, struct request *r)
+{
+	r->parts = h->parts;
+	r->parts_direct = job->kind == HOME_DIRECT;
+	r->sandbox = true;
+	vec_push(&r->dirs, ((struct request_dir){ .target = HARNESS_DIR, .why = "agent" }));
+	if (r->parts_direct)
+		vec_push(&r->notices,
+			mem_printf(
+				"home \"direct\": this box can change your own "
+				"configuration of %s, and hooks in it run outside of any box",
+				h->title));
+	for (const struct part *p = h->parts; p->path && !r->parts_direct; p++) {
+		size_t n = strlen(p->path);
+
+		if (job->login && !strncmp(h->login, p->path, n) && h->login[n] == '/')
+			vec_push(&r->part_files,
+				((struct part_file){ p->path, h->login + n + 1, job->login }));
+	}
+}
+
 void harness_assemble(const struct harness *h, const struct job *job, struct request *r)
 {
 	const struct agent *a = job->agent;
@@ -393,11 +454,16 @@ void harness_assemble(const struct harness *h, const struct job *job, struct req
 	for (size_t i = 0; h->hide && h->hide[i]; i++)
 		vec_push(&r->hide, h->hide[i]);
 	add_mounts(job, r);
-	add_library(h, job, r);
-	add_role(h, job, r);
-	add_seals(h, r);
 	add_prompt(job, r);
-	h->assemble(job, &argv, r);
+	if (job->kind == HOME_DECLARED) {
+		add_library(h, job, r);
+		add_role(h, job, r);
+		add_seals(h, r);
+		h->assemble(job, &argv, r);
+	} else {
+		add_mine(h, job, r);
+		h->assemble_mine(job, &argv, r);
+	}
 	for (size_t i = 0; i < a->args.n; i++)
 		vec_push(&argv, a->args.v[i].text);
 	for (size_t i = 0; job->args && job->args[i]; i++)

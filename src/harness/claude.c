@@ -10,6 +10,7 @@
  */
 #include "harness/harness.h"
 #include "harness/event.h"
+#include "harness/login.h"
 #include "manifest/manifest.h"
 #include "plan/request.h"
 #include "base/json-read.h"
@@ -23,8 +24,10 @@ static const char *const variables[] = { "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TO
 	"CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL", NULL };
 static const char *const keys[] = { "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN",
 	"CLAUDE_CODE_OAUTH_TOKEN", NULL };
+static const char *const own_dirs[] = { "projects", NULL };
+static const char *const own_files[] = { "history.jsonl", NULL };
+static const struct part parts[] = { { ".claude", own_dirs, own_files, false }, { 0 } };
 static const char *const hosts[] = { "api.anthropic.com", "platform.claude.com", NULL };
-static const char *const state[] = { ".claude", ".claude.json", NULL };
 
 /*
  * Without the refresh token: a box that used it would leave the user's own, everywhere
@@ -276,6 +279,83 @@ static void assemble(const struct job *job, name_vec *argv, struct request *r)
 	set_variables(r);
 }
 
+/* ---- with the user's own configuration ---- */
+
+/* What it remembers of this directory, less what it asks at a first start. */
+static void json_this_project(struct json *j, const struct job *job,
+	const struct json_value *projects)
+{
+	const struct json_value *known = json_member(projects, job->workspace);
+
+	json_open(j, "projects", '{');
+	json_open(j, job->workspace, '{');
+	for (const struct json_value *v = known ? known->first : NULL; v; v = v->next)
+		if (strcmp(v->key, "hasTrustDialogAccepted") != 0)
+			login_copy(j, v, NULL);
+	json_bool(j, "hasTrustDialogAccepted", true);
+	json_close(j, '}');
+	json_close(j, '}');
+}
+
+/* The user's ~/.claude.json without what it says about other projects. */
+static const char *own_config(const struct job *job)
+{
+	static const char *const left_out[] = { "projects", "githubRepoPaths",
+		"hasCompletedOnboarding", "bypassPermissionsModeAccepted" };
+	const struct json_value *tree = job->config ? login_read(job->config) : NULL;
+	struct str out = { 0 };
+	struct json j = { .out = &out, .indent = true };
+
+	json_open(&j, NULL, '{');
+	for (const struct json_value *v = tree && tree->type == JSON_OBJECT ? tree->first
+									    : NULL;
+		v; v = v->next) {
+		bool keep = true;
+
+		for (size_t i = 0; i < ARRAY_SIZE(left_out); i++)
+			keep &= strcmp(v->key, left_out[i]) != 0;
+		if (keep)
+			login_copy(&j, v, NULL);
+	}
+	json_bool(&j, "hasCompletedOnboarding", true);
+	json_bool(&j, "bypassPermissionsModeAccepted", true);
+	json_this_project(&j, job, json_member(tree, "projects"));
+	json_close(&j, '}');
+	return out.p;
+}
+
+/*
+ * CLAUDE_CONFIG_DIR names the directory that it would use anyway; with it, .claude.json is
+ * kept there too, in the layer, and not beside it in a home that vanishes.
+ */
+static void assemble_mine(const struct job *job, name_vec *argv, struct request *r)
+{
+	const struct agent *a = job->agent;
+
+	start_args(job, argv);
+	if (a->model.text)
+		harness_option(argv, "--model", a->model.text);
+	if (a->effort.text)
+		harness_option(argv, "--effort", a->effort.text);
+	harness_option(argv, "--append-system-prompt-file", HARNESS_DIR "/SANDBOX.md");
+	if (a->permissions.skip_prompts != FLAG_OFF)
+		vec_push(argv, "--dangerously-skip-permissions");
+	harness_set(r, "DISABLE_AUTOUPDATER", "1");
+	if (job->kind == HOME_DIRECT) {
+		if (job->config)
+			vec_push(&r->mounts,
+				((struct request_mount){
+					.source = mem_printf("%s/.claude.json", job->home),
+					.target = "~/.claude.json",
+					.rw = true,
+					.why = "your configuration" }));
+		return;
+	}
+	vec_push(&r->part_files,
+		((struct part_file){ ".claude", ".claude.json", own_config(job) }));
+	harness_set(r, "CLAUDE_CONFIG_DIR", mem_printf("%s/.claude", job->home));
+}
+
 /* ---- events ---- */
 
 /* Each event holds one block, whatever the message has. */
@@ -355,13 +435,15 @@ const struct harness harness_claude = {
 	.keys = keys,
 	.login = ".claude/.credentials.json",
 	.hosts = hosts,
-	.state = state,
+	.parts = parts,
 	.role = ".claude/CLAUDE.md",
 	.skills = ".claude/skills",
 	.can = CAN_MODEL | CAN_EFFORT | CAN_SKILLS | CAN_MCP | CAN_PLUGINS | CAN_HOOKS |
 		CAN_TOOLS | CAN_ALLOWED_TOOLS | CAN_DISALLOWED_TOOLS | CAN_PERMISSIONS |
 		CAN_PROMPTS,
 	.stage_login = stage_login,
+	.config = ".claude.json",
 	.assemble = assemble,
+	.assemble_mine = assemble_mine,
 	.event = event,
 };

@@ -22,8 +22,10 @@
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 static const char *const keys[] = { "CODEX_API_KEY", NULL };
+static const char *const own_dirs[] = { "sessions", "archived_sessions", NULL };
+static const char *const own_files[] = { "history.jsonl", NULL };
+static const struct part parts[] = { { ".codex", own_dirs, own_files, false }, { 0 } };
 static const char *const hosts[] = { "api.openai.com", "chatgpt.com", "auth.openai.com", NULL };
-static const char *const state[] = { ".codex", NULL };
 static const char *const hide[] = { ".codex", ".agents/skills", NULL };
 
 static const char *stage_login(const char *text)
@@ -114,7 +116,8 @@ static const char *config(const struct job *job)
 	toml_table(&out, "projects", job->workspace);
 	toml_text(&out, "trust_level", "trusted");
 	str_add(&out, "\n[skills.bundled]\nenabled = false\n");
-	str_add(&out, "\n[features]\nplugins = false\ndaemon_auto_start = false\n");
+	str_add(&out,
+		"\n[features]\napps = false\nplugins = false\ndaemon_auto_start = false\n");
 	str_add(&out, "\n[analytics]\nenabled = false\n");
 	str_add(&out, "\n[tui]\nshow_tooltips = false\n");
 	toml_shell(&out, a);
@@ -212,7 +215,7 @@ const struct harness harness_codex = {
 	.keys = keys,
 	.login = ".codex/auth.json",
 	.hosts = hosts,
-	.state = state,
+	.parts = parts,
 	.role = ".codex/AGENTS.md",
 	.skills = ".codex/skills",
 	.hide = hide,

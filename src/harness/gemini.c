@@ -25,9 +25,10 @@
 
 static const char *const variables[] = { "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", NULL };
 static const char *const keys[] = { "GEMINI_API_KEY", NULL };
+static const char *const own_dirs[] = { "tmp", "history", NULL };
+static const struct part parts[] = { { ".gemini", own_dirs, NULL, false }, { 0 } };
 static const char *const hosts[] = { "generativelanguage.googleapis.com",
 	"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", "www.googleapis.com", NULL };
-static const char *const state[] = { ".gemini", NULL };
 static const char *const hide[] = { ".gemini", ".agents/skills", NULL };
 
 static const char *stage_login(const char *text)
@@ -56,6 +57,21 @@ static void json_names(struct json *j, const char *key, const said_vec *names,
 	vec_each(s, names)
 		json_string(j, NULL, harness_text(r, s, REFERENCE, key));
 	json_close(j, ']');
+}
+
+/* A list of all tools there are, so those of the servers must be in it. */
+static void json_core(struct json *j, const struct agent *a, struct request *r)
+{
+	said_vec names = { 0 };
+
+	vec_each(s, &a->tools)
+		vec_push(&names, *s);
+	vec_each(s, &a->use_mcp_servers)
+		if (a->tools.n)
+			vec_push(&names,
+				((struct said){
+					mem_printf("mcp_%s_*", s->name.text), s->name.at }));
+	json_names(j, "core", &names, r);
 }
 
 static void json_server(struct json *j, const struct mcp_server *s, struct request *r)
@@ -152,7 +168,7 @@ static const char *settings(const struct job *job, struct request *r)
 	json_close(&j, ']');
 	json_close(&j, '}');
 	json_open(&j, "tools", '{');
-	json_names(&j, "core", &a->tools, r);
+	json_core(&j, a, r);
 	json_names(&j, "exclude", &a->disallowed_tools, r);
 	json_close(&j, '}');
 	json_effort(&j, a, r);
@@ -233,7 +249,7 @@ const struct harness harness_gemini = {
 	.keys = keys,
 	.login = ".gemini/oauth_creds.json",
 	.hosts = hosts,
-	.state = state,
+	.parts = parts,
 	.role = ".gemini/GEMINI.md",
 	.skills = ".gemini/skills",
 	.hide = hide,

@@ -45,8 +45,13 @@ enum harness_can {
 	CAN_COMMAND = 1 << 11,
 };
 
+/* What is in the agent's home; as the manifest's "home". */
+enum job_home { HOME_DECLARED, HOME_MINE, HOME_DIRECT };
+
 struct job {
 	const struct agent *agent;
+	enum job_home kind;
+	const char *config;      /* what the client's file .config says, or NULL */
 	const char *program;     /* to execute, as the box sees it */
 	const char *home;        /* the same in the box */
 	const char *workspace;   /* canonical, the same in the box */
@@ -91,7 +96,8 @@ struct harness {
 	const char *const *keys;  /* those of them that are credentials */
 	const char *login;        /* below home: used when no key is set; or NULL */
 	const char *const *hosts; /* that it cannot do without */
-	const char *const *state; /* below home: where it keeps what is its own */
+	const struct part *parts; /* of the home: where it keeps what is its own; or NULL */
+	const char *config;       /* below home, beside the parts: a file it keeps, or NULL */
 	const char *role;         /* below home: what the role becomes */
 	const char *skills;       /* below home: where skills are found */
 	const char *const *hide;  /* of a project: what it would obey, and no option stops */
@@ -105,6 +111,8 @@ struct harness {
 	const char *(*stage_login)(const char *text);
 	/* Program and arguments; files, variables and mounts of this client's own. */
 	void (*assemble)(const struct job *job, name_vec *argv, struct request *r);
+	/* The same with the user's own configuration in the home; NULL: it has none. */
+	void (*assemble_mine)(const struct job *job, name_vec *argv, struct request *r);
 	/* Read one line of its event stream, parsed. */
 	void (*event)(const struct json_value *line, struct harness_event *ret);
 };
@@ -118,7 +126,11 @@ extern const struct harness *const harness_all[]; /* ends with NULL */
 const struct harness *harness_find(const char *name);
 
 /* Is everything that the agent declares something that its client can do? */
-void harness_check(const struct harness *h, const struct agent *a, problems *bad);
+void harness_check(const struct harness *h, const struct agent *a, enum job_home home,
+	problems *bad);
+
+/* What the agent's home is; mine: it is what `carrel` alone starts. */
+enum job_home harness_home(const struct agent *a, bool mine);
 
 /* Turn the job into the request, which may hold what the command line said. */
 void harness_assemble(const struct harness *h, const struct job *job, struct request *r);

@@ -14,7 +14,7 @@ const struct json_value *login_read(const char *text)
 }
 
 /* As deep as json_read() goes, which is not far. */
-static void copy(struct json *j, const struct json_value *v, const char *secret)
+void login_copy(struct json *j, const struct json_value *v, const char *secret)
 {
 	bool list = v->type == JSON_LIST;
 
@@ -26,16 +26,17 @@ static void copy(struct json *j, const struct json_value *v, const char *secret)
 		json_bool(j, v->key, v->boolean);
 		return;
 	case JSON_NUMBER:
-		json_number(j, v->key, (long long)v->number);
+		json_raw(j, v->key, v->text);
 		return;
 	case JSON_STRING:
-		json_string(j, v->key, v->key && !strcmp(v->key, secret) ? "" : v->text);
+		json_string(j, v->key,
+			secret && v->key && !strcmp(v->key, secret) ? "" : v->text);
 		return;
 	case JSON_LIST:
 	case JSON_OBJECT:
 		json_open(j, v->key, list ? '[' : '{');
 		json_each(item, v)
-			copy(j, item, secret);
+			login_copy(j, item, secret);
 		json_close(j, list ? ']' : '}');
 		return;
 	}
@@ -46,6 +47,6 @@ const char *login_without(const struct json_value *tree, const char *secret)
 	struct str out = { 0 };
 	struct json j = { .out = &out };
 
-	copy(&j, tree, secret);
+	login_copy(&j, tree, secret);
 	return out.p;
 }

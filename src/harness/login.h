@@ -4,10 +4,14 @@
 #ifndef HARNESS_LOGIN_H
 #define HARNESS_LOGIN_H
 
+struct json;
 struct json_value;
 
 /* The tree of a file that is JSON, or NULL. */
 const struct json_value *login_read(const char *text);
+
+/* Write a value, under its key if it has one; members named `secret` (or NULL) are "". */
+void login_copy(struct json *j, const struct json_value *v, const char *secret);
 
 /*
  * The tree as a text, where every member of that name, at any depth, is "": a refresh token is

@@ -39,9 +39,10 @@ static const char *const variables[] = { "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_UR
 static const char *const keys[] = { "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY",
 	"OPENCODE_API_KEY", "OPENROUTER_API_KEY", NULL };
 /* Those of the provider, which is the user's choice. */
+static const struct part parts[] = { { ".config/opencode", NULL, NULL, false },
+	{ ".local/share/opencode", NULL, NULL, true },
+	{ ".local/state/opencode", NULL, NULL, true }, { 0 } };
 static const char *const hosts[] = { "api.anthropic.com", NULL };
-static const char *const state[] = { ".config/opencode", ".local/share/opencode",
-	".local/state/opencode", ".cache/opencode", NULL };
 
 /* Of the keys on the host, a box gets those of the provider that its model names. */
 static bool wants(const struct agent *a, const char *variable)
@@ -305,7 +306,7 @@ const struct harness harness_opencode = {
 	.keys = keys,
 	.login = ".local/share/opencode/auth.json",
 	.hosts = hosts,
-	.state = state,
+	.parts = parts,
 	.role = ".config/opencode/AGENTS.md",
 	.skills = ".config/opencode/skills",
 	.can = CAN_MODEL | CAN_EFFORT | CAN_SKILLS | CAN_MCP | CAN_TOOLS |

@@ -338,7 +338,7 @@ static void check_object(const struct key *keys, const struct json_value *v,
 			manifest_problem(bad, v, field_of(t), "\"%s\" is missing", k->name);
 }
 
-void manifest_check(const struct manifest_file *file, problems *bad)
+void manifest_check(const struct manifest_file *file, const struct key *keys, problems *bad)
 {
-	check_object(manifest_keys, file->tree, NULL, bad);
+	check_object(keys, file->tree, NULL, bad);
 }

@@ -147,7 +147,8 @@ static const struct json_value *parent_of(const struct manifests *m,
 	problems *bad)
 {
 	const struct json_value *parent = find(m, extends->text);
-	const char *field = mem_printf("agents.%s.extends", str_visible(chain[n - 1]->key));
+	const char *field = mem_printf("agents.%s.extends",
+		str_visible(chain[n - 1]->key ? chain[n - 1]->key : "mine"));
 
 	if (!parent) {
 		manifest_problem(bad, extends, field, "there is no agent \"%s\"%s",
@@ -207,4 +208,31 @@ int manifest_agent(const struct manifests *m, const char *name, struct agent *re
 	agent.name = (struct said){ .text = own->key, .at = own };
 	*ret = agent;
 	return 0;
+}
+
+void manifest_mine(const struct manifests *m, const struct manifest_file *settings,
+	struct agent *ret, problems *bad)
+{
+	const struct json_value *const said[] = {
+		m->user ? json_member(m->user->tree, "mine") : NULL,
+		m->project ? json_member(m->project->tree, "mine") : NULL,
+		settings ? settings->tree : NULL,
+	};
+	const struct json_value *all = NULL, *extends;
+	struct agent agent = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(said); i++)
+		if (said[i])
+			all = all ? join_objects(agent_keys, all, said[i]) : said[i];
+	extends = json_member(all, "extends");
+	if (extends) {
+		const struct json_value *parent = parent_of(m, &all, 1, extends, bad);
+
+		parent = parent ? compose(m, parent, bad) : NULL;
+		all = parent ? join_objects(agent_keys, parent, all) : all;
+	}
+	if (all)
+		manifest_bind(agent_keys, all, &agent);
+	agent.name = (struct said){ .text = "mine", .at = all };
+	*ret = agent;
 }

@@ -66,6 +66,6 @@ void manifest_schema(struct str *out);
 
 /* check.c: add a line, as far as there is room; a person reads no thousand of them. */
 void problem_add(problems *bad, const char *line);
-void manifest_check(const struct manifest_file *file, problems *bad);
+void manifest_check(const struct manifest_file *file, const struct key *keys, problems *bad);
 
 #endif

@@ -36,7 +36,7 @@ struct manifest_file {
 };
 
 struct manifests {
-	struct manifest_file *project, *user; /* either may be NULL, not both */
+	struct manifest_file *project, *user; /* either may be NULL */
 };
 
 /* ---- what an agent says; bound from the tree by manifest/bind.c ---- */
@@ -133,6 +133,10 @@ struct agent {
 int manifest_load(const char *dir, const char *only, struct manifests *ret, problems *bad,
 	struct fault *f);
 
+/* The same, but none at all is no trouble. */
+int manifest_find(const char *dir, const char *only, struct manifests *ret, problems *bad,
+	struct fault *f);
+
 /* The names of all agents, the project's first; each once. */
 void manifest_names(const struct manifests *m, said_vec *ret);
 
@@ -142,6 +146,16 @@ const struct manifest_file *manifest_origin(const struct said *said);
 /* Compose and bind one agent; a fault when there is none of that name. */
 int manifest_agent(const struct manifests *m, const char *name, struct agent *ret,
 	problems *bad, struct fault *f);
+
+/*
+ * What `carrel` alone starts: the user's "mine", the project's over it, and over both what
+ * was set for this project alone (a file of an agent's keys, or NULL).
+ */
+void manifest_mine(const struct manifests *m, const struct manifest_file *settings,
+	struct agent *ret, problems *bad);
+
+/* A file that holds one agent's keys: read it and check it. NULL: there is none. */
+struct manifest_file *manifest_settings(const char *path, problems *bad);
 
 /*
  * Look up everything that the agent names: library, role, sources. home is the user's, for

@@ -61,7 +61,7 @@ static int open_plain(const char *path)
 	return fd;
 }
 
-static void parse(struct manifest_file *file, problems *bad)
+static void parse(struct manifest_file *file, const struct key *keys, problems *bad)
 {
 	json_errors errors = { 0 };
 
@@ -76,12 +76,12 @@ static void parse(struct manifest_file *file, problems *bad)
 					e->at.column, e->text));
 		return;
 	}
-	manifest_check(file, bad);
+	manifest_check(file, keys, bad);
 }
 
 /* NULL when there is no such file; other troubles are a problem. */
 static struct manifest_file *load(const char *path, const char *name, bool project,
-	problems *bad)
+	const struct key *keys, problems *bad)
 {
 	auto_close int fd = open_plain(path);
 	struct manifest_file *file;
@@ -98,7 +98,7 @@ static struct manifest_file *load(const char *path, const char *name, bool proje
 	file->path = mem_strdup(real);
 	/* Relative to where it was found: a link to a shared manifest stays usable. */
 	file->dir = realpath(path_parent(path), real) ? mem_strdup(real) : path_parent(path);
-	parse(file, bad);
+	parse(file, keys, bad);
 	return file;
 }
 
@@ -117,7 +117,7 @@ static bool same_file(const char *a, const char *b)
 		x.st_ino == y.st_ino;
 }
 
-int manifest_load(const char *dir, const char *only, struct manifests *ret, problems *bad,
+int manifest_find(const char *dir, const char *only, struct manifests *ret, problems *bad,
 	struct fault *f)
 {
 	const char *config = xdg_config();
@@ -129,13 +129,29 @@ int manifest_load(const char *dir, const char *only, struct manifests *ret, prob
 	if (user && same_file(project, user))
 		project = NULL;
 	if (project)
-		m.project = load(project, only ? only : MANIFEST_NAME, true, bad);
+		m.project =
+			load(project, only ? only : MANIFEST_NAME, true, manifest_keys, bad);
 	if (project && !m.project && only)
 		return fault_set(f, ENOENT, "manifest %s", str_visible(only));
 	if (user)
-		m.user = load(user, user, false, bad);
-	if (!m.project && !m.user)
-		return none_found(path_join(dir, MANIFEST_NAME), user, f);
+		m.user = load(user, user, false, manifest_keys, bad);
 	*ret = m;
 	return bad->n ? -EINVAL : 0;
+}
+
+int manifest_load(const char *dir, const char *only, struct manifests *ret, problems *bad,
+	struct fault *f)
+{
+	const char *config = xdg_config();
+	int rc = manifest_find(dir, only, ret, bad, f);
+
+	if (rc == 0 && !ret->project && !ret->user)
+		return none_found(path_join(dir, MANIFEST_NAME),
+			config ? path_join(config, MANIFEST_NAME) : NULL, f);
+	return rc;
+}
+
+struct manifest_file *manifest_settings(const char *path, problems *bad)
+{
+	return load(path, path, false, agent_keys, bad);
 }

@@ -204,6 +204,8 @@ const struct key manifest_keys[] = {
 	{ "$schema", KEY_STRING, .doc = "For editors." },
 	{ "library", KEY_OBJECT, .keys = library_keys,
 		.doc = "What agents can be given, by name." },
+	{ "mine", KEY_OBJECT, .keys = agent_keys,
+		.doc = "What `carrel` alone starts: an agent with your own configuration." },
 	{ "agents", KEY_MAP, .keys = agent_keys, .size = sizeof(struct agent),
 		.doc = "Agents by name." },
 	{ 0 },

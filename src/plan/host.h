@@ -58,6 +58,7 @@ struct host {
 	struct fact *toolchains; /* parallel to layout_toolchains[]; absent: or not on PATH */
 	struct fact *mounts;     /* parallel to request->mounts */
 	struct fact workspace;
+	const char *project, *project_id; /* the root that stands for the project, and its id */
 	VEC(struct rule) rules;
 	VEC(const char *) notices; /* for the person, before the confirmation */
 	inode_vec known; /* of names that run/planted.c looks for, there before the run */

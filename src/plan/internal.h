@@ -21,6 +21,9 @@ int plan_order_places(struct plan *p, struct fault *f);
 /* rules.c: pins, protected, hidden and stubs on top of the binds that are there. */
 void plan_add_rules(const struct host *h, struct plan *p);
 
+/* sandbox.c: for the agent, once all places are there. */
+const char *plan_sandbox_text(const struct plan *p);
+
 /* env.c: after the places, because PATH keeps only what is in the box. */
 int plan_add_env(const struct request *r, const struct host *h, struct plan *p,
 	struct fault *f);

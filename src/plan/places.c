@@ -225,6 +225,26 @@ static void add_request_files(const struct request *r, struct plan *p)
 				.why = file->why });
 }
 
+static void add_overlays(const struct request *r, struct plan *p)
+{
+	vec_each(o, &r->overlays) {
+		const char **lowers = mem_alloc((o->lowers.n + 1) * sizeof(*lowers));
+
+		for (size_t i = 0; i < o->lowers.n; i++)
+			lowers[i] = o->lowers.v[i];
+		add(p,
+			(struct place){ .kind = PLACE_OVERLAY,
+				.target = box_path(p, o->target),
+				.source = o->upper,
+				.work = o->work,
+				.lowers = lowers,
+				.rw = true,
+				.dir = true,
+				.mode = 0700,
+				.why = o->why });
+	}
+}
+
 static void add_request_dirs(const struct request *r, struct plan *p)
 {
 	vec_each(dir, &r->dirs)
@@ -319,7 +339,16 @@ int plan_add_places(const struct request *r, const struct host *h, struct plan *
 				.mode = 0755,
 				.why = "repository of this worktree" });
 	add_request_files(r, p);
+	if (r->sandbox)
+		add(p,
+			(struct place){ .kind = PLACE_FILE,
+				.target = "/etc/carrel/SANDBOX.md",
+				.text = "",
+				.sandbox = true,
+				.mode = 0444,
+				.why = "for the agent" });
 	add_request_dirs(r, p);
+	add_overlays(r, p);
 	return add_mounts(r, h, p, f);
 }
 

@@ -28,6 +28,7 @@ enum place_kind {
 	PLACE_COPY, /* a file of the box's own root that says what the host's `source` says */
 	PLACE_BIND, /* a mount of the host's `source` */
 	PLACE_SCRATCH, /* a directory of the box's own root that it may write to */
+	PLACE_OVERLAY, /* directories of the host on top of each other, changed on a layer */
 	PLACE_PROC,    /* a proc of the box's own pid namespace */
 	PLACE_PTS,     /* a devpts instance of the box's own */
 	PLACE_PIN, /* source mounted over itself: it can be used but not renamed or removed */
@@ -45,6 +46,8 @@ struct place {
 	unsigned long inode; /* PROTECT: of what was there; neither shown nor hashed */
 	const char *text;    /* LINK, FILE; STUB: what the stub says, if it is a file */
 	const char *why; /* for the person: "system", "toolchain", "workspace", a rule's text */
+	const char *const *lowers; /* OVERLAY: the uppermost first, NULL-terminated */
+	const char *work;          /* OVERLAY: beside source, the upper directory */
 	bool rw;
 	bool dir;    /* a directory (else a file or, for PIN, perhaps a link) */
 	bool device; /* a bind on which device nodes work: /dev only */
@@ -52,8 +55,9 @@ struct place {
 	bool moved;  /* a bind that is elsewhere in the box than on the host */
 	bool named;  /* text holds the box's name, and is not part of the hash */
 	bool sealed; /* FILE: the box could write what it lies in, so it is mounted on itself */
-	bool brief;  /* FILE: shown as length and hash */
-	bool secret; /* FILE: neither shown nor hashed */
+	bool sandbox;  /* FILE: its text is about the plan itself */
+	bool brief;    /* FILE: shown as length and hash */
+	bool secret;   /* FILE: neither shown nor hashed */
 	bool optional; /* SEAL, HIDE: not every kernel has it; nothing to do then */
 	mode_t mode;   /* of what is made */
 };
@@ -93,6 +97,7 @@ struct plan {
 	const char *workdir;
 	const char *workspace;
 	const char *home;
+	const char *project, *project_id; /* whose state it uses, or would use */
 
 	const char *user;
 

@@ -32,6 +32,7 @@ static const char *const place_kinds[] = {
 	[PLACE_COPY] = "copy",
 	[PLACE_BIND] = "bind",
 	[PLACE_SCRATCH] = "scratch",
+	[PLACE_OVERLAY] = "overlay",
 	[PLACE_PROC] = "proc",
 	[PLACE_PTS] = "pts",
 	[PLACE_PIN] = "pin",
@@ -85,8 +86,15 @@ static void json_place(struct json *j, const struct place *place, bool for_hash)
 	json_open(j, NULL, '{');
 	json_string(j, "kind", place_kind_name(place->kind));
 	json_string(j, "target", place->target);
-	if (place->source)
+	/* A box's own layer has another name each time. */
+	if (place->source && !(for_hash && place->kind == PLACE_OVERLAY))
 		json_string(j, "source", place->source);
+	if (place->lowers) {
+		json_open(j, "lower", '[');
+		for (size_t i = 0; place->lowers[i]; i++)
+			json_string(j, NULL, place->lowers[i]);
+		json_close(j, ']');
+	}
 	if (place->brief) {
 		json_number(j, "bytes", (long long)strlen(place->text));
 		json_string(j, "sha256", hash_hex(place->text, strlen(place->text)));
@@ -181,6 +189,10 @@ static void json_body(struct json *j, const struct plan *p, bool for_hash)
 	json_string(j, "workdir", p->workdir);
 	json_string(j, "workspace", p->workspace);
 	json_string(j, "home", p->home);
+	json_open(j, "instance", '{');
+	json_string(j, "id", p->project_id);
+	json_string(j, "root", p->project);
+	json_close(j, '}');
 	json_identity(j, p);
 	json_layers(j, p);
 	json_open(j, "places", '[');
@@ -319,6 +331,11 @@ static bool is_ro(const struct place *p)
 	return (p->kind == PLACE_BIND && !p->rw && !p->device) || p->kind == PLACE_COPY;
 }
 
+static bool is_overlay(const struct place *p)
+{
+	return p->kind == PLACE_OVERLAY;
+}
+
 static bool is_scratch(const struct place *p)
 {
 	return p->kind == PLACE_SCRATCH;
@@ -406,6 +423,8 @@ void plan_print(const struct plan *p, bool colour, struct str *out)
 		print_agent(p->agent, colour, out);
 	print_command(p, colour, out);
 	line(out, colour, "in", p->workdir);
+	if (p->project)
+		line(out, colour, "instance", mem_printf("%s (%s)", p->project_id, p->project));
 	line(out, colour, "as",
 		p->frame.uid == p->frame.host_uid
 			? mem_printf("%s (uid %u)", p->user, p->frame.uid)
@@ -415,6 +434,7 @@ void plan_print(const struct plan *p, bool colour, struct str *out)
 	print_places(p, colour, out, "protected", is_protected);
 	print_places(p, colour, out, "hidden", is_hidden);
 	print_places(p, colour, out, "reads", is_ro);
+	print_places(p, colour, out, "layered", is_overlay);
 	print_places(p, colour, out, "scratch", is_scratch);
 	line(out, colour, "network", network[p->frame.network]);
 	print_env(p, colour, out);

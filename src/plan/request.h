@@ -17,6 +17,8 @@ enum network { NETWORK_NONE, NETWORK_HOST };
 struct request_mount {
 	const char *source, *target; /* target NULL: the same path as the source; or ~/... */
 	bool rw;
+	/* Not looked at: it will be there when the box starts, as this. */
+	enum { SURE_NOT, SURE_DIR, SURE_FILE } sure;
 	const char
 		*why; /* what it is for: "--mount", "skill"; begins every complaint about it */
 };
@@ -46,6 +48,8 @@ struct request_file {
 	bool secret; /* the plan has nothing of it */
 };
 
+typedef VEC(const char *) name_vec;
+
 /* A directory that is made for the box and cannot be moved away or, unless rw, be changed. */
 struct request_dir {
 	const char *target; /* absolute, or ~/... */
@@ -53,7 +57,27 @@ struct request_dir {
 	bool rw;
 };
 
-typedef VEC(const char *) name_vec;
+/* A part of the home that a client keeps its things in; one table per client. */
+struct part {
+	const char *path; /* below home: ".claude" */
+	const char *const
+		*own_dirs; /* in it, private to the project; NULL-terminated, or NULL */
+	const char *const *own_files; /* the same, files */
+	bool whole;                   /* all of it is private: nothing of the user's is seen */
+};
+
+/* A file on top of a part, unless an earlier box left another one there. */
+struct part_file {
+	const char *part, *name, *text;
+};
+
+/* A directory of the user's that the box sees, and changes on a layer of its own. */
+struct request_overlay {
+	const char *target;
+	name_vec lowers;          /* of the host, the uppermost first */
+	const char *upper, *work; /* NULL in a plan that is only shown */
+	const char *why;
+};
 
 /* For the person who is asked, and for the record: what the agent is made of. */
 struct request_agent {
@@ -78,6 +102,11 @@ struct request {
 	VEC(struct request_mount) mounts;
 	VEC(struct request_file) files;
 	VEC(struct request_dir) dirs;
+	VEC(struct request_overlay) overlays;
+	const struct part *parts; /* of the home, kept for this project; or NULL */
+	bool parts_direct;        /* the user's own, with no layer between */
+	VEC(struct part_file) part_files;
+	bool sandbox; /* tell the agent in HARNESS_DIR/SANDBOX.md what this box is */
 	VEC(struct request_env) env;
 	VEC(const char *) notices; /* for the person, before the confirmation */
 	VEC(const char *) protect; /* paths or patterns below the workspace; "!x" takes back */

@@ -160,6 +160,8 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 	if ((rc = plan_check_workspace(h, f)) < 0)
 		return rc;
 	p.workspace = h->workspace.real;
+	p.project = h->project;
+	p.project_id = h->project_id;
 	p.workdir = path_within(h->cwd, p.workspace) ? h->cwd : p.workspace;
 	if ((!p.name && (rc = plan_name(r, p.workspace, &p.name, f)) < 0) ||
 		(rc = resolve_limits(r, h, &p, f)) < 0 ||
@@ -167,6 +169,9 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 		(rc = plan_add_places(r, h, &p, f)) < 0 || (rc = plan_order_places(&p, f)) < 0)
 		return rc;
 	plan_add_rules(h, &p);
+	vec_each(place, &p.places)
+		if (place->sandbox)
+			place->text = plan_sandbox_text(&p);
 	rc = plan_add_env(r, h, &p, f);
 	if (rc < 0)
 		return rc;

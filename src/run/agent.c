@@ -10,6 +10,9 @@
 #include "manifest/trust.h"
 #include "plan/layout.h"
 #include "plan/request.h"
+#include "state/instance.h"
+#include "state/root.h"
+#include "base/json-read.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
@@ -23,7 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_LOGIN = 1 << 20 };
+enum { MOST_LOGIN = 1 << 20, MOST_CONFIG = 16 << 20 };
 
 int agent_workspace(const struct request *r, const char **ret, struct fault *f)
 {
@@ -88,7 +91,9 @@ static int no_client(const struct harness *h, struct fault *f)
 {
 	fault_set(f, ENOENT, "%s: there is no program '%s' on your PATH", h->title, h->program);
 	f->err = 0;
-	return fault_fix(f, "Install it, or name another client with \"harness\".");
+	return fault_fix(f,
+		"Install it, or name another client with \"harness\"; to run any command: "
+		"carrel run -- CMD.");
 }
 
 const char *agent_program(const struct harness *h, const char *workspace)
@@ -163,14 +168,18 @@ static void find_login(const struct harness *h, const struct agent *a, struct jo
 			vec_push(&job->variables, h->variables[i]);
 	if (!job->headless && h->keys)
 		job->key_tail = key_tail(getenv(h->keys[0]));
-	if (!h->login || has_key(h, a, r))
+	if (h->config)
+		job->config =
+			fd_read_file(AT_FDCWD, path_join(job->home, h->config), MOST_CONFIG);
+	if (!h->login || (job->kind == HOME_DECLARED && has_key(h, a, r)))
 		return;
 	path = path_join(job->home, h->login);
 	text = fd_read_file(AT_FDCWD, path, MOST_LOGIN);
-	if (text && h->stage_login)
-		text = h->stage_login(text);
-	job->login = text;
-	if (!text)
+	job->login = text && h->stage_login ? h->stage_login(text) : text;
+	/* What cannot be read is covered all the same: a refresh token may be in it. */
+	if (text && !job->login)
+		job->login = "{}";
+	if (!text && !has_key(h, a, r))
 		vec_push(&r->notices,
 			mem_printf("no login for %s: set %s, or log in outside the box once",
 				h->title, h->keys[0]));
@@ -224,31 +233,69 @@ static int check_trust(const struct manifests *m, struct agent_result *ret, stru
 	return rc;
 }
 
-static int load_agent(const struct agent_options *o, const struct job *job, struct agent *agent,
+/* What was set for this project alone. */
+static struct manifest_file *own_settings(const struct job *job, problems *bad)
+{
+	struct fault f = { 0 };
+	struct project p;
+	const char *dir;
+
+	if (project_find(job->workspace, &p, &f) < 0)
+		return NULL;
+	dir = instance_dir(p.id);
+	return dir ? manifest_settings(path_join(dir, "settings.json"), bad) : NULL;
+}
+
+/* What `carrel` alone starts. The project's manifest counts only if it has a say in that. */
+static int load_mine(const struct job *job, const char *only, struct manifests *m,
+	struct agent *agent, problems *bad, struct fault *f)
+{
+	struct manifest_file *settings = own_settings(job, bad);
+	int rc = manifest_find(job->workspace, only, m, bad, f);
+
+	if (rc < 0 || bad->n)
+		return rc < 0 ? rc : -EINVAL;
+	if (m->project && !json_member(m->project->tree, "mine"))
+		m->project = NULL;
+	manifest_mine(m, settings, agent, bad);
+	return bad->n ? -EINVAL : 0;
+}
+
+static int load_named(const struct agent_options *o, const struct job *job, const char *only,
+	struct manifests *m, struct agent *agent, problems *bad, struct fault *f)
+{
+	int rc = manifest_load(job->workspace, only, m, bad, f);
+
+	if (rc < 0 && !bad->n) {
+		struct fault why = *f;
+
+		fault_set(f, why.err, "agent '%s': %s", str_visible(o->name), why.text);
+		return fault_fix(f, "%s", why.fix);
+	}
+	return rc < 0 ? rc : manifest_agent(m, o->name, agent, bad, f);
+}
+
+static int load_agent(const struct agent_options *o, struct job *job, struct agent *agent,
 	const struct harness **ret_harness, struct agent_result *ret, struct fault *f)
 {
 	const struct harness *h;
+	const char *only = NULL;
 	struct manifests m;
 	char cwd[PATH_MAX];
 	int rc;
 
 	if (!getcwd(cwd, sizeof(cwd)))
 		return fault_set(f, errno, "find the working directory");
-	rc = manifest_load(job->workspace, o->manifest ? path_join(cwd, o->manifest) : NULL, &m,
-		&ret->bad, f);
-	if (rc < 0 && !ret->bad.n) {
-		struct fault why = *f;
-
-		fault_set(f, why.err, "agent '%s': %s", str_visible(o->name), why.text);
-		return fault_fix(f, "%s", why.fix);
-	}
-	if (rc == 0)
-		rc = manifest_agent(&m, o->name, agent, &ret->bad, f);
+	if (o->manifest)
+		only = path_join(cwd, o->manifest);
+	rc = o->name ? load_named(o, job, only, &m, agent, &ret->bad, f)
+		     : load_mine(job, only, &m, agent, &ret->bad, f);
 	if (rc < 0)
 		return rc;
 	manifest_resolve(&m, job->home, agent, &ret->bad);
 	h = harness_find(agent->harness.text ? agent->harness.text : "claude");
-	harness_check(h, agent, &ret->bad);
+	job->kind = harness_home(agent, !o->name);
+	harness_check(h, agent, job->kind, &ret->bad);
 	if (ret->bad.n)
 		return -EINVAL;
 	*ret_harness = h;

@@ -14,7 +14,7 @@ struct harness;
 struct request;
 
 struct agent_options {
-	const char *name;
+	const char *name;        /* NULL: the user's own client */
 	const char *manifest;    /* -m FILE, or NULL */
 	const char *const *args; /* more for the client, or NULL */
 	bool shell;              /* its box, with a shell in it instead of the client */

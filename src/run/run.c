@@ -5,9 +5,12 @@
 #include "run/survey.h"
 #include "plan/host.h"
 #include "plan/plan.h"
+#include "state/instance.h"
 #include "state/registry.h"
+#include "state/root.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -36,8 +39,94 @@ static int take_name(const struct request *r, enum run_for what, struct host *h,
 	return rc;
 }
 
-void run_release(void)
+/* What its client keeps for the project, where it keeps anything. */
+static struct session session;
+
+/* A path of the instance: it is there once the box starts. */
+static void add_own(const struct session_part *s, const char *name, bool dir, struct request *r)
 {
+	vec_push(&r->mounts,
+		((struct request_mount){ .source = *name ? path_join(s->own, name) : s->own,
+			.target = mem_printf("~/%s%s%s", s->part->path, *name ? "/" : "", name),
+			.rw = true,
+			.sure = dir ? SURE_DIR : SURE_FILE,
+			.why = "this project's own" }));
+}
+
+static void add_owns(const struct session_part *s, struct request *r)
+{
+	const struct part *part = s->part;
+
+	for (size_t i = 0; part->own_dirs && part->own_dirs[i]; i++)
+		add_own(s, part->own_dirs[i], true, r);
+	for (size_t i = 0; part->own_files && part->own_files[i]; i++)
+		add_own(s, part->own_files[i], false, r);
+}
+
+static void add_part(const struct session_part *s, struct request *r)
+{
+	const struct part *part = s->part;
+	const char *users = survey_real(path_join(survey_home(), part->path));
+	struct request_overlay o = { .target = mem_printf("~/%s", part->path),
+		.upper = s->upper,
+		.work = s->work,
+		.why = "your configuration" };
+
+	if (part->whole) {
+		add_own(s, "", true, r);
+		return;
+	}
+	if (r->parts_direct) {
+		vec_push(&r->mounts,
+			((struct request_mount){
+				.source = users ? users : path_join(survey_home(), part->path),
+				.target = o.target,
+				.rw = true,
+				.sure = SURE_DIR,
+				.why = "your configuration" }));
+		add_owns(s, r);
+		return;
+	}
+	vec_each(layer, &s->layers)
+		vec_push(&o.lowers, *layer);
+	if (users)
+		vec_push(&o.lowers, users);
+	/* An overlay needs something to lie on, and this is a directory with no files. */
+	if (!o.lowers.n)
+		vec_push(&o.lowers, path_join(path_parent(s->own), "layers"));
+	vec_push(&r->overlays, o);
+	add_owns(s, r);
+}
+
+static int begin_session(struct request *r, enum run_for what, struct fault *f)
+{
+	struct project p;
+	int rc = project_find(r->workspace, &p, f);
+
+	if (rc == 0)
+		rc = session_begin(&p, r->agent->harness, r->parts, what == RUN_TO_SHOW,
+			&session, f);
+	vec_each(part, &session.parts) {
+		if (rc == 0 && r->parts_direct && what == RUN_TO_START)
+			rc = session_prepare(part, path_join(survey_home(), part->part->path),
+				f);
+		vec_each(file, &r->part_files)
+			if (rc == 0 && !strcmp(file->part, part->part->path))
+				rc = session_file(part, file->name, file->text, f);
+		if (rc == 0)
+			add_part(part, r);
+	}
+	return rc;
+}
+
+void run_release(note_vec *ret)
+{
+	struct fault f = { 0 };
+
+	if (session_end(&session, &f) < 0)
+		vec_push(ret,
+			mem_printf("what the box changed is not kept yet: %s: %s", f.text,
+				strerror(f.err)));
 	registry_release(&claim);
 }
 
@@ -45,13 +134,16 @@ int run_plan(const struct request *r, enum run_for what, const struct plan **ret
 	struct fault *f)
 {
 	struct plan *plan = mem_alloc(sizeof(*plan));
+	struct request all = *r;
 	struct host host;
-	int rc = survey_host(r, &host, f);
+	int rc = r->parts ? begin_session(&all, what, f) : 0;
 
 	if (rc == 0)
-		rc = take_name(r, what, &host, f);
+		rc = survey_host(&all, &host, f);
 	if (rc == 0)
-		rc = plan_resolve(r, &host, plan, f);
+		rc = take_name(&all, what, &host, f);
+	if (rc == 0)
+		rc = plan_resolve(&all, &host, plan, f);
 	if (rc == 0)
 		*ret = plan;
 	return rc;

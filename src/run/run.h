@@ -14,9 +14,11 @@ struct run_options {
 	const char *record; /* write an asciicast v2 of the session here, or NULL */
 };
 
+typedef VEC(const char *) note_vec; /* for the user to read, a line each, safe to print */
+
 struct run_result {
-	int code;                /* for carrel to exit with */
-	VEC(const char *) notes; /* for the user to read, a line each, safe to print */
+	int code; /* for carrel to exit with */
+	note_vec notes;
 };
 
 enum run_for {
@@ -35,7 +37,10 @@ int run_plan(const struct request *r, enum run_for what, const struct plan **ret
 int run_box(const struct request *r, const struct plan *p, const struct run_options *o,
 	struct run_result *ret, struct fault *f);
 
-/* Give back the name that was taken; does nothing when there is none. */
-void run_release(void);
+/*
+ * The box is over, or never came to be: give back its name, and keep what it wrote to its
+ * layer. Does nothing when there was none. What goes wrong is for the user to read.
+ */
+void run_release(note_vec *ret);
 
 #endif

@@ -3,6 +3,7 @@
 #include "plan/layout.h"
 #include "plan/plan.h"
 #include "plan/request.h"
+#include "state/root.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
@@ -28,7 +29,7 @@ static enum kind kind_of(const struct stat *st)
 				       : KIND_OTHER;
 }
 
-static const char *real_path(const char *path)
+const char *survey_real(const char *path)
 {
 	char buf[PATH_MAX];
 
@@ -54,7 +55,7 @@ static const char *real_path_below(const char *path)
 
 	if (!last || strcmp(parent, last)) {
 		last = parent;
-		last_real = real_path(parent);
+		last_real = survey_real(parent);
 	}
 	return last_real ? path_join(last_real, path_base(path)) : NULL;
 }
@@ -75,7 +76,7 @@ static struct fact look_at(const char *path)
 	}
 	if (fact.kind == KIND_LINK)
 		fact.link = link_text(AT_FDCWD, path);
-	fact.real = real_path(path);
+	fact.real = survey_real(path);
 	fact.real_kind = fact.real && stat(fact.real, &st) == 0 ? kind_of(&st) : KIND_ABSENT;
 	return fact;
 }
@@ -131,7 +132,7 @@ static const char *find_home(const char *user, const struct account *account)
 		home = account->home;
 	if (!home || home[0] != '/')
 		return mem_printf("/home/%s", user);
-	real = real_path(home);
+	real = survey_real(home);
 	home = real ? real : path_clean(home);
 	bad = !home[1] || layout_in_system(home);
 	for (size_t i = 0; i < ARRAY_SIZE(never); i++)
@@ -242,6 +243,17 @@ static void survey_toolchains(struct host *h)
 	}
 }
 
+static struct fact look_at_mount(const struct request_mount *m, const char *cwd)
+{
+	enum kind kind = m->sure == SURE_DIR ? KIND_DIR : KIND_FILE;
+
+	if (m->sure)
+		return (struct fact){
+			.path = m->source, .real = m->source, .kind = kind, .real_kind = kind
+		};
+	return look_at(path_clean(path_join(cwd, m->source)));
+}
+
 static int survey_paths(const struct request *r, struct host *h, struct fault *f)
 {
 	char cwd[PATH_MAX];
@@ -252,7 +264,21 @@ static int survey_paths(const struct request *r, struct host *h, struct fault *f
 	h->workspace = look_at(r->workspace ? path_join(cwd, r->workspace) : h->cwd);
 	h->mounts = mem_alloc((r->mounts.n + 1) * sizeof(*h->mounts));
 	for (size_t i = 0; i < r->mounts.n; i++)
-		h->mounts[i] = look_at(path_clean(path_join(cwd, r->mounts.v[i].source)));
+		h->mounts[i] = look_at_mount(&r->mounts.v[i], cwd);
+	return 0;
+}
+
+static int survey_project(struct host *h, struct fault *f)
+{
+	struct project p;
+	int rc = project_find(h->workspace.real, &p, f);
+
+	if (rc < 0)
+		return rc;
+	h->project = p.root;
+	h->project_id = p.id;
+	if (p.note)
+		vec_push(&h->notices, p.note);
 	return 0;
 }
 
@@ -282,8 +308,8 @@ int survey_host(const struct request *r, struct host *ret, struct fault *f)
 	rc = survey_paths(r, &h, f);
 	if (rc < 0)
 		return rc;
-	if ((rc = plan_check_workspace(&h, f)) < 0 || (rc = survey_git(&h, f)) < 0 ||
-		(rc = survey_rules(r, &h, f)) < 0)
+	if ((rc = plan_check_workspace(&h, f)) < 0 || (rc = survey_project(&h, f)) < 0 ||
+		(rc = survey_git(&h, f)) < 0 || (rc = survey_rules(r, &h, f)) < 0)
 		return rc;
 	*ret = h;
 	return 0;

@@ -14,6 +14,9 @@ struct rule;
 
 int survey_host(const struct request *r, struct host *ret, struct fault *f);
 
+/* A path without links, or NULL: nothing there. */
+const char *survey_real(const char *path);
+
 /* The user's home as the box will have it. */
 const char *survey_home(void);
 

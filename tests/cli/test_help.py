@@ -66,10 +66,10 @@ def test_help_fits_in_80_columns(args):
     assert max(map(len, output(*args).splitlines())) <= 80
 
 
-def test_no_arguments_is_a_mistake():
-    done = lib.carrel()
-    assert (done.returncode, done.stdout) == (125, b"")
-    assert done.stderr.decode() == output("--help")
+def test_no_arguments_is_my_own_client():
+    """Which is not installed here, so that is said, and what else there is."""
+    lib.failed_clearly(lib.carrel("run", "-y"), "no program 'claude'", "carrel run -- CMD")
+    assert lib.carrel().stderr == lib.carrel("run").stderr == lib.carrel("run", "-y").stderr
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_schema_is_one_and_strict():
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(schema)
     found = list(objects(schema))
-    assert len(found) == 7
+    assert len(found) == 8
     for each in found:
         assert each["additionalProperties"] is False
         assert set(each["required"]) <= set(each["properties"])

@@ -43,7 +43,7 @@ static bool load(struct manifest_file *file, const char *bytes, size_t n)
 		.size = n };
 	if (json_read(bytes, n, file, &file->tree, &errors) < 0)
 		return false;
-	manifest_check(file, &bad);
+	manifest_check(file, manifest_keys, &bad);
 	check_lines(&bad);
 	return !bad.n;
 }

@@ -85,12 +85,13 @@ def without_places(text, world):
     """Paths of this run by their letters. The longest first: each lies in the next."""
     for path, letter in ((world, "@W@"), (lib.current.home, "@H@"), (world.parent, "@T@")):
         text = text.replace(str(path), letter)
-    return text
+    return re.sub(r"/instances/[0-9a-f]{16}\b", "/instances/@ID@", text)
 
 
 def normal_plan(raw, args, world):
     plan = json.loads(without_places(raw.decode(), world))
     plan.pop("hash")
+    plan["instance"]["id"] = "@ID@"
     plan["user"] = "@USER@"
     plan["layers"]["landlock"] = "@ABI@" if plan["layers"]["landlock"] else 0
     if not any(b"scratch=" in arg for arg in args):

@@ -40,7 +40,7 @@ static struct manifest_file *file(struct manifest_file *f, const char *text, pro
 		.size = strlen(text) };
 	if (json_read(text, f->size, f, &f->tree, &errors) < 0)
 		fail_msg("%s: %s", text, errors.v[0].text);
-	manifest_check(f, bad);
+	manifest_check(f, manifest_keys, bad);
 	return f;
 }
 

@@ -350,6 +350,106 @@ static int put_proc(struct native *n, const struct place *place, struct fault *f
 	return rc < 0 ? rc : attach(n, mount, place, f);
 }
 
+/* --- overlays -------------------------------------------------------------------- */
+
+enum { MOST_LAYERS = 64, LONGEST_OPTION = 255 };
+
+struct fds {
+	int v[MOST_LAYERS];
+	size_t n;
+};
+
+static void close_fds(struct fds *fds)
+{
+	while (fds->n)
+		close(fds->v[--fds->n]);
+}
+
+/*
+ * overlayfs takes paths. A descriptor's name in /proc stands for what was opened, whatever the
+ * path is called and whoever replaces it meanwhile. -1 and the fault is set on failure.
+ */
+static const char *layer_path(struct fds *fds, const char *path, struct fault *f)
+{
+	int fd = fds->n < MOST_LAYERS ? open_source(path, f)
+				      : fault_set(f, E2BIG, "lay '%s' on others", path);
+
+	if (fd < 0)
+		return NULL;
+	fds->v[fds->n++] = fd;
+	return mem_printf("/proc/self/fd/%d", fd);
+}
+
+static int set_layer(int fs, const char *key, const char *path, struct fault *f)
+{
+	if (!path)
+		return -f->err;
+	if (sys_fsconfig(fs, FSCONFIG_SET_STRING, key, path) < 0)
+		return fault_set(f, errno, "set %s of an overlay", key);
+	return 0;
+}
+
+/* One by one since Linux 6.7, before that in one option of limited length. */
+static int set_lowers(int fs, const char *const *lowers, struct fds *fds, struct fault *f)
+{
+	struct str joined = { 0 };
+
+	for (size_t i = 0; lowers[i]; i++) {
+		const char *path = layer_path(fds, lowers[i], f);
+
+		if (!path)
+			return -f->err;
+		str_addf(&joined, "%s%s", i ? ":" : "", path);
+	}
+	if (joined.len <= LONGEST_OPTION)
+		return set_layer(fs, "lowerdir", joined.p, f);
+	for (size_t i = 0; lowers[i]; i++) {
+		int rc = set_layer(fs, "lowerdir+", mem_printf("/proc/self/fd/%d", fds->v[i]),
+			f);
+
+		if (rc < 0)
+			return fault_fix(f,
+				"Too many boxes of this project ended while others ran; when "
+				"none runs, what they wrote becomes one layer.");
+	}
+	return 0;
+}
+
+static int new_overlay(const struct place *place, struct fds *fds, struct fault *f)
+{
+	auto_close int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
+	int mount, rc;
+
+	if (fs < 0)
+		return fault_set(f, errno, "open a new overlay");
+	rc = set_lowers(fs, place->lowers, fds, f);
+	if (rc == 0)
+		rc = set_layer(fs, "upperdir", layer_path(fds, place->source, f), f);
+	if (rc == 0)
+		rc = set_layer(fs, "workdir", layer_path(fds, place->work, f), f);
+	if (rc < 0)
+		return rc;
+	/* Its own attributes are the owner's here: those of root need root. */
+	if (sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL) < 0 ||
+		sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0) {
+		fault_set(f, errno, "make an overlay of '%s'", str_visible(place->target));
+		return fault_fix(f,
+			"Linux 5.11 or later is needed, and a file system for carrel's state "
+			"that has extended attributes.");
+	}
+	mount = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	return mount < 0 ? fault_set(f, errno, "mount an overlay") : mount;
+}
+
+static int put_overlay(struct native *n, const struct place *place, struct fault *f)
+{
+	struct fds fds = { .n = 0 };
+	auto_close int mount = new_overlay(place, &fds, f);
+
+	close_fds(&fds);
+	return mount < 0 ? mount : attach(n, mount, place, f);
+}
+
 static int put_pts(struct native *n, const struct place *place, struct fault *f)
 {
 	static const struct option options[] = {
@@ -371,6 +471,7 @@ static int (*const put[])(struct native *n, const struct place *place, struct fa
 	[PLACE_PIN] = put_host,
 	[PLACE_PROTECT] = put_host,
 	[PLACE_STUB] = put_stub,
+	[PLACE_OVERLAY] = put_overlay,
 	[PLACE_PROC] = put_proc,
 	[PLACE_PTS] = put_pts,
 	[PLACE_SCRATCH] = put_made,

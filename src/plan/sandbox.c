@@ -1,0 +1,104 @@
+/*
+ * plan/sandbox.c - what the agent is told about its box
+ *
+ * From the plan, so that it is true. An agent that knows why something fails asks for it
+ * instead of trying ways around it.
+ */
+#include "plan/internal.h"
+#include "plan/plan.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <string.h>
+
+enum { MOST_LISTED = 40 };
+
+static void list(const struct plan *p, struct str *out, const char *heading,
+	bool (*want)(const struct plan *p, const struct place *place))
+{
+	size_t n = 0;
+
+	vec_each(place, &p->places) {
+		if (!want(p, place))
+			continue;
+		if (n++ == 0)
+			str_addf(out, "\n%s\n\n", heading);
+		if (n <= MOST_LISTED) {
+			str_add(out, "- `");
+			str_add_visible(out, place->target);
+			str_add(out, "`\n");
+		}
+	}
+	if (n > MOST_LISTED)
+		str_addf(out, "- and %zu more\n", n - MOST_LISTED);
+}
+
+static bool writes(const struct plan *p, const struct place *place)
+{
+	(void)p;
+	return place->kind == PLACE_BIND && place->rw;
+}
+
+static bool reads(const struct plan *p, const struct place *place)
+{
+	return place->kind == PLACE_BIND && !place->rw && !place->device &&
+		!path_within(place->target, "/etc") && strcmp(place->why, "system") != 0 &&
+		!path_within(place->target, p->workspace);
+}
+
+static bool protects(const struct plan *p, const struct place *place)
+{
+	(void)p;
+	return place->kind == PLACE_PROTECT || place->kind == PLACE_STUB;
+}
+
+static bool hides(const struct plan *p, const struct place *place)
+{
+	(void)p;
+	return place->kind == PLACE_HIDE && !place->optional;
+}
+
+static bool layers(const struct plan *p, const struct place *place)
+{
+	(void)p;
+	return place->kind == PLACE_OVERLAY;
+}
+
+const char *plan_sandbox_text(const struct plan *p)
+{
+	struct str out = { 0 };
+
+	str_addf(&out,
+		"# Your sandbox\n\n"
+		"You run in a box made by carrel, on the user's machine but apart from it. You "
+		"may "
+		"do anything that works here without asking. What does not work is refused by "
+		"the "
+		"box, not broken: do not look for a way around it, tell the user what you "
+		"need. They "
+		"can allow it at the next start, as noted below.\n\n"
+		"Network: %s\n",
+		p->frame.network == NETWORK_HOST ? "the machine's own."
+						 : "none but this box's own loopback "
+						   "(`--network host` gives the machine's).");
+	list(p, &out,
+		"You can write here, and the user sees it at once (more: `--mount PATH::rw`):",
+		writes);
+	list(p, &out,
+		"You can read and write here, but what you change stays in a layer of this "
+		"project's "
+		"own; the user sees it with `carrel instances diff` and decides what to keep:",
+		layers);
+	list(p, &out, "You can also read:", reads);
+	list(p, &out,
+		"These cannot be changed or made, because programs outside run or obey them. "
+		"Ask "
+		"the user to make such changes:",
+		protects);
+	list(p, &out, "These cannot be read (`--hide '!PATH'`):", hides);
+	str_add(&out,
+		"\nYour home and /tmp are this box's own and vanish with it, what is listed "
+		"above "
+		"aside. There is no sudo.\n");
+	return out.p;
+}
