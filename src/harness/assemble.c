@@ -451,8 +451,6 @@ void harness_assemble(const struct harness *h, const struct job *job, struct req
 		vec_push(&r->protect, p->text);
 	vec_each(p, &a->workspace.hide)
 		vec_push(&r->hide, p->text);
-	for (size_t i = 0; h->hide && h->hide[i]; i++)
-		vec_push(&r->hide, h->hide[i]);
 	add_mounts(job, r);
 	add_prompt(job, r);
 	if (job->kind == HOME_DECLARED) {

@@ -257,6 +257,21 @@ static void add_request_dirs(const struct request *r, struct plan *p)
 				.why = dir->why });
 }
 
+/*
+ * Programs that read a directory of settings if there is one may not cope with one that they
+ * are not allowed to read.
+ */
+static void add_empty(const struct request *r, struct plan *p)
+{
+	vec_each(name, &r->empty)
+		add(p,
+			(struct place){ .kind = PLACE_HIDE,
+				.target = path_join(p->workspace, *name),
+				.dir = true,
+				.mode = 0555,
+				.why = "settings that are not declared" });
+}
+
 static int check_target(const char *target, const struct request_mount *m, struct fault *f)
 {
 	static const char *const ours[] = { "/proc", "/dev", "/etc/passwd", "/etc/group" };
@@ -339,6 +354,7 @@ int plan_add_places(const struct request *r, const struct host *h, struct plan *
 				.mode = 0755,
 				.why = "repository of this worktree" });
 	add_request_files(r, p);
+	add_empty(r, p);
 	if (r->sandbox)
 		add(p,
 			(struct place){ .kind = PLACE_FILE,

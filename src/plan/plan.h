@@ -59,7 +59,7 @@ struct place {
 	bool brief;    /* FILE: shown as length and hash */
 	bool secret;   /* FILE: neither shown nor hashed */
 	bool optional; /* SEAL, HIDE: not every kernel has it; nothing to do then */
-	mode_t mode;   /* of what is made */
+	mode_t mode;   /* of what is made; HIDE of a directory: not 0 if it looks empty */
 };
 
 struct plan_env {

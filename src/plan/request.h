@@ -111,6 +111,7 @@ struct request {
 	VEC(const char *) notices; /* for the person, before the confirmation */
 	VEC(const char *) protect; /* paths or patterns below the workspace; "!x" takes back */
 	VEC(const char *) hide;
+	VEC(const char *) empty;      /* directories below the workspace that look empty */
 	struct request_limits limits; /* 0 = the default */
 	enum network network;
 	bool network_said; /* by the command line, over what an agent declares */

@@ -134,9 +134,16 @@ static int find_client(const struct harness *h, const struct agent *a, struct jo
 
 /* ---- what the user is logged in with ---- */
 
+static bool wants(const struct harness *h, const struct agent *a, const char *variable)
+{
+	return !h->wants || h->wants(a, variable);
+}
+
 static bool has_key(const struct harness *h, const struct agent *a, const struct request *r)
 {
 	for (size_t i = 0; h->keys && h->keys[i]; i++) {
+		if (!wants(h, a, h->keys[i]))
+			continue;
 		if (getenv(h->keys[i]))
 			return true;
 		vec_each(e, &a->env)
@@ -183,6 +190,26 @@ static void find_login(const struct harness *h, const struct agent *a, struct jo
 		vec_push(&r->notices,
 			mem_printf("no login for %s: set %s, or log in outside the box once",
 				h->title, h->keys[0]));
+}
+
+/*
+ * What the client would obey in this project, beyond what is declared. A link is hidden like
+ * any other path: where it leads to need not be the client's alone.
+ */
+static void hide_config(const struct harness *h, const struct job *job, struct request *r)
+{
+	for (size_t i = 0; h->hide && h->hide[i]; i++) {
+		const char *path = path_join(job->workspace, h->hide[i]);
+		char real[PATH_MAX];
+		struct stat st;
+
+		if (lstat(path, &st) < 0)
+			continue;
+		if (S_ISDIR(st.st_mode) && realpath(path, real) && !strcmp(path, real))
+			vec_push(&r->empty, h->hide[i]);
+		else
+			vec_push(&r->hide, h->hide[i]);
+	}
 }
 
 /*
@@ -324,6 +351,8 @@ int agent_request(const struct agent_options *o, struct request *r, struct agent
 	r->workspace = job.workspace;
 	find_login(h, agent, &job, r);
 	harness_assemble(h, &job, r);
+	if (job.kind == HOME_DECLARED)
+		hide_config(h, &job, r);
 	rc = find_commands(&job, r, f);
 	if (rc < 0)
 		return rc;

@@ -28,7 +28,7 @@
 #include <sys/stat.h>
 
 static const char mask_file[] = ".mask-file", mask_dir[] = ".mask-dir",
-		  mask_link[] = ".mask-link";
+		  mask_link[] = ".mask-link", mask_empty[] = ".mask-empty";
 
 /* Where nothing is and nothing can be made; shown by `ls -l`. */
 static const char nowhere[] = "/proc/protected-by-carrel";
@@ -303,7 +303,9 @@ static int put_mask(struct native *n, const char *mask, const struct place *plac
 
 static int put_hide(struct native *n, const struct place *place, struct fault *f)
 {
-	return put_mask(n, place->dir ? mask_dir : mask_file, place, f);
+	const char *dir = place->mode ? mask_empty : mask_dir;
+
+	return put_mask(n, place->dir ? dir : mask_file, place, f);
 }
 
 static int put_stub(struct native *n, const struct place *place, struct fault *f)
@@ -509,7 +511,7 @@ static int put_seals(struct native *n, struct fault *f)
 static int make_masks(int root, struct fault *f)
 {
 	if (mkdirat(root, mask_dir, 0) < 0 || mknodat(root, mask_file, S_IFREG, 0) < 0 ||
-		symlinkat(nowhere, root, mask_link) < 0)
+		symlinkat(nowhere, root, mask_link) < 0 || mkdirat(root, mask_empty, 0555) < 0)
 		return fault_set(f, errno, "make the masks for hidden and absent paths");
 	return 0;
 }
@@ -517,7 +519,8 @@ static int make_masks(int root, struct fault *f)
 static int unname_masks(int root, struct fault *f)
 {
 	if (unlinkat(root, mask_dir, AT_REMOVEDIR) < 0 || unlinkat(root, mask_file, 0) < 0 ||
-		unlinkat(root, mask_link, 0) < 0)
+		unlinkat(root, mask_link, 0) < 0 ||
+		unlinkat(root, mask_empty, AT_REMOVEDIR) < 0)
 		return fault_set(f, errno, "remove the masks' names");
 	return 0;
 }
