@@ -20,7 +20,7 @@
  *
  * Regular files count as always ready, as they do for poll.
  *
- * Two ways to move. Pipe to pipe, pipe to file and file to pipe go by splice: no
+ * Two ways to move. Much at once from pipe to pipe or file, and files to pipes, go by splice: no
  * copy through here, no memory. All others, and whatever is recorded, go through
  * a buffer that is filled only when empty. A splice that the kernel refuses
  * (O_APPEND, some file systems) becomes the buffered way on the spot; nothing has
@@ -65,6 +65,7 @@ enum {
 	 */
 	RELAY_GROW_AFTER = 64 * 1024,
 	RELAY_PIPE_SIZE = 256 * 1024,
+	RELAY_BULK = 32 * 1024, /* so much at once is worth a splice */
 };
 
 static bool is_device(const struct stat *st, unsigned int major_nr, unsigned int minor_nr)
@@ -141,7 +142,7 @@ void relay_tap(struct relay *r, relay_tap_fn *tap, void *ctx)
 
 static bool waits_for_destination(const struct relay *r)
 {
-	return r->splice ? r->full && !r->hold : r->len > 0;
+	return r->len > 0 || (r->splice && r->full && !r->hold);
 }
 
 void relay_poll(const struct relay *r, struct pollfd *pfd)
@@ -271,6 +272,13 @@ static void pump_buffer(struct relay *r)
 	}
 }
 
+/* What is there now, which may be the beginning of more than belongs through the buffer. */
+static void pump_some(struct relay *r)
+{
+	r->full = false;
+	pump_buffer(r);
+}
+
 /* Best effort: the user's quota of pipe memory may say no, and then it stays as it is. */
 static void grow_pipe(const struct relay_end *e)
 {
@@ -326,16 +334,31 @@ static void pump_splice(struct relay *r)
 	}
 }
 
+/*
+ * Spliced, each write of the box takes a whole slot of the reader's pipe, and sixteen short lines
+ * would fill it: one who waits for our end before reading would wait for ever. So by splice
+ * only what fills pages.
+ */
+static bool is_bulk(const struct relay *r)
+{
+	int n;
+
+	if (!r->splice || r->len)
+		return false;
+	return r->from.kind != RELAY_PIPE ||
+		(ioctl(r->from.fd, FIONREAD, &n) == 0 && n >= RELAY_BULK);
+}
+
 void relay_pump(struct relay *r, const struct pollfd *pfd)
 {
 	if (r->state != RELAY_OPEN || !(pfd[0].revents | pfd[1].revents))
 		return;
 	if (!pfd[1].events && (pfd[1].revents & (POLLERR | POLLNVAL)))
 		finish(r, RELAY_BROKEN, EPIPE);
-	else if (!r->splice)
-		pump_buffer(r);
-	else if (!r->hold)
+	else if (is_bulk(r) && !r->hold)
 		pump_splice(r);
+	else
+		pump_some(r);
 }
 
 void relay_idle(struct relay *r)

@@ -302,3 +302,12 @@ def test_signal_state_of_the_command_is_clean(project):
     state = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     for name in ("SigBlk", "SigIgn"):
         assert int(state[name], 16) == 0, name
+
+
+def test_short_lines_do_not_fill_a_pipe_that_nobody_reads(project):
+    """Until the end, as many callers do: there is room for 64 KiB, not for sixteen writes."""
+    script = "for i in $(seq 1000); do echo a short line >&2; done; echo end"
+    box = lib.start_box("sh", "-c", script)
+    assert box.wait(timeout=lib.TIMEOUT) == 0, box.stderr.read()
+    assert box.stdout.read() == b"end\n"
+    assert box.stderr.read() == b"a short line\n" * 1000
