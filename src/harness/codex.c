@@ -126,7 +126,7 @@ static const char *config(const struct job *job)
 	return out.p;
 }
 
-static void assemble(const struct job *job, name_vec *argv, struct request *r)
+static void start_args(const struct job *job, name_vec *argv)
 {
 	vec_push(argv, job->program);
 	if (job->headless) {
@@ -138,8 +138,28 @@ static void assemble(const struct job *job, name_vec *argv, struct request *r)
 	} else if (job->agent->prompt.text) {
 		vec_push(argv, HARNESS_ASK);
 	}
+}
+
+static void assemble(const struct job *job, name_vec *argv, struct request *r)
+{
+	start_args(job, argv);
 	harness_home_file(r, ".codex/config.toml", config(job), "settings");
 	harness_share(job->agent, r);
+}
+
+static void assemble_mine(const struct job *job, name_vec *argv, struct request *r)
+{
+	const struct agent *a = job->agent;
+
+	start_args(job, argv);
+	if (a->model.text)
+		harness_option(argv, "--model", a->model.text);
+	if (a->effort.text)
+		harness_option(argv, "-c",
+			mem_printf("model_reasoning_effort=\"%s\"", a->effort.text));
+	if (a->permissions.skip_prompts != FLAG_OFF)
+		vec_push(argv, "--dangerously-bypass-approvals-and-sandbox");
+	harness_point_to_sandbox(job, r, ".codex", "AGENTS.md");
 }
 
 /* ---- events ---- */
@@ -223,5 +243,6 @@ const struct harness harness_codex = {
 	.check = check,
 	.stage_login = stage_login,
 	.assemble = assemble,
+	.assemble_mine = assemble_mine,
 	.event = event,
 };

@@ -181,7 +181,7 @@ static const char *settings(const struct job *job, struct request *r)
 	return out.p;
 }
 
-static void assemble(const struct job *job, name_vec *argv, struct request *r)
+static void start_args(const struct job *job, name_vec *argv)
 {
 	const struct agent *a = job->agent;
 
@@ -198,7 +198,18 @@ static void assemble(const struct job *job, name_vec *argv, struct request *r)
 		harness_option(argv, "--include-directories", HARNESS_DIR);
 		harness_option(argv, "--prompt-interactive", "@" HARNESS_PROMPT);
 	}
+}
+
+static void assemble(const struct job *job, name_vec *argv, struct request *r)
+{
+	start_args(job, argv);
 	harness_home_file(r, ".gemini/settings.json", settings(job, r), "settings");
+}
+
+static void assemble_mine(const struct job *job, name_vec *argv, struct request *r)
+{
+	start_args(job, argv);
+	harness_point_to_sandbox(job, r, ".gemini", "GEMINI.md");
 }
 
 /* ---- events ---- */
@@ -258,5 +269,6 @@ const struct harness harness_gemini = {
 	.check = check,
 	.stage_login = stage_login,
 	.assemble = assemble,
+	.assemble_mine = assemble_mine,
 	.event = event,
 };

@@ -228,7 +228,7 @@ static void set_variables(struct request *r)
 		harness_set(r, mem_printf("OPENCODE_DISABLE_%s", off[i]), "1");
 }
 
-static void assemble(const struct job *job, name_vec *argv, struct request *r)
+static void start_args(const struct job *job, name_vec *argv)
 {
 	const struct agent *a = job->agent;
 
@@ -242,6 +242,25 @@ static void assemble(const struct job *job, name_vec *argv, struct request *r)
 	} else if (a->prompt.text) {
 		harness_option(argv, "--prompt", HARNESS_ASK);
 	}
+}
+
+static void assemble_mine(const struct job *job, name_vec *argv, struct request *r)
+{
+	start_args(job, argv);
+	if (job->agent->model.text)
+		harness_option(argv, "--model", job->agent->model.text);
+	if (job->agent->permissions.skip_prompts != FLAG_OFF)
+		vec_push(argv, "--auto");
+	harness_set(r, "OPENCODE_CONFIG_CONTENT",
+		"{\"instructions\":[\"" HARNESS_DIR "/SANDBOX.md\"]}");
+	harness_set(r, "OPENCODE_DISABLE_AUTOUPDATE", "1");
+}
+
+static void assemble(const struct job *job, name_vec *argv, struct request *r)
+{
+	const struct agent *a = job->agent;
+
+	start_args(job, argv);
 	harness_set(r, "OPENCODE_CONFIG",
 		harness_file(r, "opencode.json", config(job), "settings"));
 	set_variables(r);
@@ -315,5 +334,6 @@ const struct harness harness_opencode = {
 	.check = check,
 	.stage_login = stage_login,
 	.assemble = assemble,
+	.assemble_mine = assemble_mine,
 	.event = event,
 };

@@ -175,6 +175,9 @@ static void find_login(const struct harness *h, const struct agent *a, struct jo
 			vec_push(&job->variables, h->variables[i]);
 	if (!job->headless && h->keys)
 		job->key_tail = key_tail(getenv(h->keys[0]));
+	if (h->role && job->kind != HOME_DECLARED)
+		job->instructions =
+			fd_read_file(AT_FDCWD, path_join(job->home, h->role), MOST_LOGIN);
 	if (h->config)
 		job->config =
 			fd_read_file(AT_FDCWD, path_join(job->home, h->config), MOST_CONFIG);

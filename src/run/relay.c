@@ -20,9 +20,9 @@
  *
  * Regular files count as always ready, as they do for poll.
  *
- * Two ways to move. Much at once from pipe to pipe or file, and files to pipes, go by splice: no
- * copy through here, no memory. All others, and whatever is recorded, go through
- * a buffer that is filled only when empty. A splice that the kernel refuses
+ * Two ways to move. Much at once from pipe to pipe or file, and files to pipes, go by
+ * splice: no copy through here, no memory. All others, and whatever is recorded, go
+ * through a buffer that is filled only when empty. A splice that the kernel refuses
  * (O_APPEND, some file systems) becomes the buffered way on the spot; nothing has
  * moved by then.
  *
@@ -335,9 +335,9 @@ static void pump_splice(struct relay *r)
 }
 
 /*
- * Spliced, each write of the box takes a whole slot of the reader's pipe, and sixteen short lines
- * would fill it: one who waits for our end before reading would wait for ever. So by splice
- * only what fills pages.
+ * Spliced, each write of the box takes a whole slot of the reader's pipe, and sixteen short
+ * lines would fill it: one who waits for our end before reading would wait for ever. So by
+ * splice only what fills pages.
  */
 static bool is_bulk(const struct relay *r)
 {

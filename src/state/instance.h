@@ -38,6 +38,7 @@ struct session_part {
 	VEC(const char *) layers; /* frozen, the newest first */
 	const char *upper, *work; /* NULL: only looked */
 	VEC(struct part_file) files;
+	bool made;      /* not only looked at */
 	int busy, lock; /* held while the box runs */
 };
 

@@ -340,6 +340,7 @@ int session_begin(const struct project *p, const char *harness, const struct par
 			find_layers(dir, &one);
 		else
 			rc = begin_part(dir, &one, f);
+		one.made = !only_look;
 		vec_push(&s.parts, one);
 	}
 	if (rc == 0)
@@ -353,6 +354,8 @@ int session_file(struct session_part *part, const char *name, const char *text, 
 	struct stat st;
 	int rc;
 
+	if (part->part->whole)
+		return part->made ? write_file(part->own, name, text, f) : 0;
 	if (!part->upper)
 		return 0;
 	vec_each(layer, &part->layers)
