@@ -248,9 +248,11 @@ void harness_point_to_sandbox(const struct job *job, struct request *r, const ch
 
 	if (job->kind == HOME_MINE)
 		vec_push(&r->part_files,
-			((struct part_file){ part, name,
-				mem_printf("%s%sYou run in a sandbox. " HARNESS_DIR
-					   "/SANDBOX.md says what it allows: read it first.\n",
+			((struct part_file){ .part = part,
+				.name = name,
+				.text = mem_printf(
+					"%s%sYou run in a sandbox. " HARNESS_DIR
+					"/SANDBOX.md says what it allows: read it first.\n",
 					own, *own ? "\n\n" : "") }));
 }
 
@@ -445,7 +447,8 @@ static void add_mine(const struct harness *h, const struct job *job, struct requ
 
 		if (job->login && !strncmp(h->login, p->path, n) && h->login[n] == '/')
 			vec_push(&r->part_files,
-				((struct part_file){ p->path, h->login + n + 1, job->login }));
+				((struct part_file){
+					p->path, h->login + n + 1, job->login, true }));
 	}
 }
 

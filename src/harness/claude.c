@@ -352,7 +352,7 @@ static void assemble_mine(const struct job *job, name_vec *argv, struct request 
 		return;
 	}
 	vec_push(&r->part_files,
-		((struct part_file){ ".claude", ".claude.json", own_config(job) }));
+		((struct part_file){ ".claude", ".claude.json", own_config(job), false }));
 	harness_set(r, "CLAUDE_CONFIG_DIR", mem_printf("%s/.claude", job->home));
 }
 

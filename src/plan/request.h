@@ -66,9 +66,10 @@ struct part {
 	bool whole;                   /* all of it is private: nothing of the user's is seen */
 };
 
-/* A file on top of a part, unless an earlier box left another one there. */
+/* A file on top of a part. */
 struct part_file {
 	const char *part, *name, *text;
+	bool always; /* also where an earlier box left another one: a login it made up, say */
 };
 
 /* A directory of the user's that the box sees, and changes on a layer of its own. */

@@ -112,7 +112,7 @@ static int begin_session(struct request *r, enum run_for what, struct fault *f)
 				f);
 		vec_each(file, &r->part_files)
 			if (rc == 0 && !strcmp(file->part, part->part->path))
-				rc = session_file(part, file->name, file->text, f);
+				rc = session_file(part, file, f);
 		if (rc == 0)
 			add_part(part, r);
 	}

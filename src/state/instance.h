@@ -58,9 +58,8 @@ const char *instance_dir(const char *id);
 int session_begin(const struct project *p, const char *harness, const struct part *parts,
 	bool only_look, struct session *ret, struct fault *f);
 
-/* Put a file into the part's top layer, unless a layer has it already. */
-int session_file(struct session_part *part, const char *name, const char *text,
-	struct fault *f);
+/* Put a file into the part's top layer; see struct part_file. */
+int session_file(struct session_part *part, const struct part_file *file, struct fault *f);
 
 /* Make in the user's own directory what is to be mounted on there. */
 int session_prepare(const struct session_part *part, const char *dir, struct fault *f);

@@ -348,22 +348,24 @@ int session_begin(const struct project *p, const char *harness, const struct par
 	return rc;
 }
 
-int session_file(struct session_part *part, const char *name, const char *text, struct fault *f)
+int session_file(struct session_part *part, const struct part_file *file, struct fault *f)
 {
+	const char *name = file->name;
 	auto_close int fd = -1;
 	struct stat st;
 	int rc;
 
 	if (part->part->whole)
-		return part->made ? write_file(part->own, name, text, f) : 0;
+		return part->made ? write_file(part->own, name, file->text, f) : 0;
 	if (!part->upper)
 		return 0;
-	vec_each(layer, &part->layers)
-		if (lstat(path_join(*layer, name), &st) == 0)
-			return 0;
-	vec_push(&part->files, ((struct part_file){ .name = name, .text = text }));
+	if (!file->always)
+		vec_each(layer, &part->layers)
+			if (lstat(path_join(*layer, name), &st) == 0)
+				return 0;
+	vec_push(&part->files, *file);
 	fd = open(path_join(part->upper, name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+	rc = fd < 0 ? -errno : fd_write_all(fd, file->text, strlen(file->text));
 	return rc < 0 ? fault_set(f, -rc, "write %s/%s", str_visible(part->upper), name) : 0;
 }
 
