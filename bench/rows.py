@@ -21,6 +21,7 @@ ALIVE = (0, 100, 500)
 IN_FLIGHT = 8
 GAP_US = 3000
 DECLARED = 1000
+CONFIGURED = 10_000
 
 
 class Context:
@@ -351,5 +352,57 @@ def manifest(context):
             "tables": {"": list(records.values())}}
 
 
+# ---- (8) a box with the user's configuration --------------------------------------
+
+FILES = f"""set -e
+mkdir -p ~/.claude/plugins && cd ~/.claude && echo '{{}}' >settings.json
+seq -w {CONFIGURED} | split -l 100 - plugins/list-
+for list in plugins/list-*; do
+  mkdir "${{list#*-}}"
+  while read -r n; do echo Sample. >"${{list#*-}}/$n.md"; done <"$list"
+done
+"""
+
+
+def configure(context):
+    """A user with many files in ~/.claude; the place of a client of theirs."""
+    client = context.stage.directories(1)[0] / "client" / "claude"
+    client.parent.mkdir(exist_ok=True)
+    context.stage.run(["/bin/sh", "-c", FILES]).check_returncode()
+    # The first session leaves something: later ones have a layer of the project's own.
+    client.write_text("#!/bin/sh\nfor i in $(seq 100); do echo x >~/.claude/$i; done\n")
+    client.chmod(0o755)
+    return client
+
+
+def instance(context):
+    """What `carrel` alone costs beside the same box without the user's configuration."""
+    if "carrel" not in context.peers:
+        raise RuntimeError("there is no carrel")
+    own = [context.carrel, "run", "-y"]
+    client, path = configure(context), context.stage.env["PATH"]
+    context.stage.env |= {"PATH": f"{client.parent}:{path}", "ANTHROPIC_API_KEY": "sample"}
+    try:
+        context.stage.run(own).check_returncode()
+        client.unlink()
+        shutil.copy("/bin/true", client)
+        records = timed(context, {
+            "plain": ["/bin/true"],
+            "carrel": context.peers["carrel"].command("/bin/true"),
+            "carrel, the client": [*own, "--mount", str(client), "--", str(client)],
+            "carrel, instance": own,
+        })
+    finally:
+        context.stage.env["PATH"] = path
+        del context.stage.env["ANTHROPIC_API_KEY"]
+    added = [median(records[name]) for name in ("carrel, instance", "carrel")]
+    return {"title": "A box with the user's own configuration",
+            "note": f"`~/.claude` has {CONFIGURED:,} files and the project a layer of 100 on "
+                    "it; the client is a copy of `/bin/true`, which the third box runs without "
+                    "any of that.",
+            "tables": {"": list(records.values())},
+            "added_us": added[0] - added[1] if None not in added else None}
+
+
 ROWS = {"start": start, "binds": binds, "alive": alive, "flood": flood,
-        "memory": memory, "commands": commands, "manifest": manifest}
+        "memory": memory, "commands": commands, "manifest": manifest, "instance": instance}

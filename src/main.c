@@ -9,6 +9,8 @@
 #include "base/title.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
 #include <unistd.h>
 
 /*
@@ -23,17 +25,27 @@ static void occupy_standard_streams(void)
 			_exit(EXIT_CARREL);
 }
 
-/* carrel [-- ARG...]: my own client, in this project. */
+/* carrel [OPTION]... [-- ARG...]: my own client in this project, as `carrel run mine`. */
 static int run_mine(int argc, char **args)
 {
-	char **argv = mem_alloc(((size_t)argc + 4) * sizeof(*argv));
+	char **argv = mem_alloc(((size_t)argc + 3) * sizeof(*argv));
 
 	argv[0] = "run";
 	argv[1] = "mine";
-	argv[2] = "--";
-	for (int i = 0; i < argc; i++)
-		argv[3 + i] = args[i];
-	return cmd_dispatch(3 + argc, argv);
+	for (int i = 1; i < argc; i++)
+		argv[1 + i] = args[i];
+	return cmd_dispatch(argc + 1, argv);
+}
+
+/* Options before any command are the program's own, or those of run. */
+static bool is_own_option(const char *word)
+{
+	static const char *const own[] = { "-V", "--version", "-h", "--help" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		if (!strcmp(word, own[i]))
+			return true;
+	return false;
 }
 
 int main(int argc, char **argv)
@@ -44,6 +56,8 @@ int main(int argc, char **argv)
 
 	title_init(argc, argv);
 	occupy_standard_streams();
+	if (argc < 2 || (argv[1][0] == '-' && !is_own_option(argv[1])))
+		return run_mine(argc, argv);
 	if (opt_parse(program_opts, OPT_BEFORE_WORDS, &args, argc, argv, &rest, &f) < 0) {
 		fault_fix(&f, "See `carrel --help`.");
 		return cmd_fail(&f);
@@ -52,7 +66,5 @@ int main(int argc, char **argv)
 		return help_print(NULL);
 	if (args.version)
 		return cmd_dispatch(1, (char *[]){ "version", NULL });
-	if (rest.argc == 0 || rest.dashes)
-		return run_mine(rest.argc, rest.argv);
 	return cmd_dispatch(rest.argc, rest.argv);
 }

@@ -1,9 +1,11 @@
 #include "base/fault.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int fault_set(struct fault *f, int err, const char *fmt, ...)
 {
@@ -37,4 +39,9 @@ void bug_abort(const char *file, int line, const char *fmt, ...)
 	va_end(ap);
 	fputc('\n', stderr);
 	abort();
+}
+
+const char *fault_line(const struct fault *f)
+{
+	return f->err ? mem_printf("%s: %s", f->text, strerror(f->err)) : mem_strdup(f->text);
 }

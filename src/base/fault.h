@@ -27,6 +27,9 @@ int fault_set(struct fault *f, int err, const char *fmt, ...)
 /* Add the suggestion to a fault that is set already; returns what fault_set returned. */
 int fault_fix(struct fault *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The text with the errno's own words, in one line. */
+const char *fault_line(const struct fault *f);
+
 /* A state that cannot be: say where and abort. Never for bad input. */
 #define BUG(...) bug_abort(__FILE__, __LINE__, __VA_ARGS__)
 void bug_abort(const char *file, int line, const char *fmt, ...)

@@ -68,22 +68,19 @@ int fd_write_all(int fd, const void *bytes, size_t n)
 	return 0;
 }
 
-char *fd_read_file(int dir, const char *path, size_t max)
+char *fd_read_open(int from, size_t max)
 {
-	auto_close int fd = -1;
-	struct stat st;
+	auto_close int fd = from;
 	size_t size, len = 0;
+	struct stat st;
 	char *text;
 
-	/* Looked at first: to open some devices is to use them. */
-	if (fstatat(dir, path, &st, 0) < 0)
-		return NULL;
-	if (S_ISREG(st.st_mode))
-		fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	else
-		errno = EINVAL;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return NULL;
+	if (!S_ISREG(st.st_mode)) {
+		errno = EINVAL;
+		return NULL;
+	}
 	/* Files in /proc say 0; anything may grow while it is read. */
 	size = st.st_size > 0 && (size_t)st.st_size < max ? (size_t)st.st_size + 1 : max + 1;
 	text = mem_alloc(size + 1);
@@ -104,6 +101,21 @@ char *fd_read_file(int dir, const char *path, size_t max)
 	}
 	text[len] = '\0';
 	return text;
+}
+
+char *fd_read_file(int dir, const char *path, size_t max)
+{
+	struct stat st;
+
+	/* Looked at first: to open some devices is to use them. */
+	if (fstatat(dir, path, &st, 0) < 0)
+		return NULL;
+	if (!S_ISREG(st.st_mode)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return fd_read_open(openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK),
+		max);
 }
 
 int fd_open2(int dir, const char *path, int flags, unsigned long long resolve)

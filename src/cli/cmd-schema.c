@@ -100,6 +100,8 @@ static const struct field place_fields[] = {
 	FIELD("source", TEXT, "path on the host", .optional = true, .pattern = "^/"),
 	FIELD("lower", TEXT, "what an overlay lies on, the uppermost first", .optional = true,
 		.list = true),
+	FIELD("files", TEXT, "files that are put into an overlay at the start",
+		.optional = true, .list = true),
 	FIELD("text", TEXT, "what a file says, where a link leads", .optional = true),
 	FIELD("bytes", WHOLE, "length of a file that is too long to show", .optional = true),
 	FIELD("sha256", TEXT, "and the hash of it", .optional = true, .pattern = HASH),

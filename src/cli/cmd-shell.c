@@ -29,7 +29,9 @@ const struct cmd cmd_shell_entry = {
 	.args = "[AGENT]",
 	.about = "open a shell in a box",
 	.detail = "The same box as that of `carrel run` with the same options and AGENT, and "
-		  "your login shell in it.",
+		  "your login shell in it. Without AGENT it is a plain box, as `carrel run -- "
+		  "CMD` "
+		  "has it; `carrel shell mine` is that of your own client.",
 	.opts = run_opts,
 	.size = sizeof(struct run_args),
 	.takes = TAKES_LINE,

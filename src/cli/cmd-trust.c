@@ -185,9 +185,7 @@ static int take_back(const char *name)
 	if (!dir)
 		return cmd_fail(&f);
 	path = path_clean(path_join(dir, name));
-	if (realpath(path, real))
-		path = mem_strdup(real);
-	else if (realpath(path_parent(path), real))
+	if (realpath(path_parent(path), real))
 		path = path_join(mem_strdup(real), path_base(path));
 	if (trust_take(path, &was, &f) < 0)
 		return cmd_fail(&f);

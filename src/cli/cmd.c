@@ -66,6 +66,7 @@ static int check_words(const struct cmd *c, const struct opt_rest *rest, struct 
 			"unexpected '%s': the command for the box comes after '--'",
 			opt_shown(rest->argv[1]));
 	case TAKES_CHOICE:
+	case TAKES_WORDS:
 		if (rest->argc == 0 && c->optional)
 			return 0;
 		if (rest->argc == 0)
@@ -73,6 +74,8 @@ static int check_words(const struct cmd *c, const struct opt_rest *rest, struct 
 		if (opt_choose(c->choices, rest->argv[0], &choice, f) < 0)
 			return fault_set(f, 0, "%s '%s': %s", c->name, opt_shown(rest->argv[0]),
 				mem_strdup(f->text));
+		if (c->takes == TAKES_WORDS)
+			return 0;
 		break;
 	default:
 		break;

@@ -27,6 +27,7 @@ enum cmd_takes {
 	TAKES_CHOICE,  /* one of .choices; perhaps none, where it is .optional */
 	TAKES_COMMAND, /* perhaps the name of one of our commands */
 	TAKES_WORD,    /* perhaps one word */
+	TAKES_WORDS,   /* TAKES_CHOICE, and after it any words: .run checks those */
 	TAKES_LINE,    /* perhaps an agent's name, and after "--" a command line for the box */
 };
 
@@ -46,8 +47,8 @@ struct cmd {
 	 */
 	size_t size;
 	enum cmd_takes takes;
-	const char *choices; /* TAKES_CHOICE: "bash|zsh" */
-	bool optional;       /* TAKES_CHOICE */
+	const char *choices; /* TAKES_CHOICE, TAKES_WORDS: "bash|zsh" */
+	bool optional;       /* the same */
 	/* argv: what is left after the options, NULL-terminated. */
 	int (*run)(void *args, int argc, char **argv);
 };

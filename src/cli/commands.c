@@ -6,7 +6,8 @@
 
 extern const struct cmd cmd_run_entry, cmd_plan_entry, cmd_shell_entry, cmd_check_entry,
 	cmd_help_entry, cmd_version_entry, cmd_completion_entry, cmd_schema_entry,
-	cmd_man_entry, cmd_agents_entry, cmd_trust_entry, cmd_init_entry;
+	cmd_man_entry, cmd_agents_entry, cmd_trust_entry, cmd_init_entry, cmd_instances_entry,
+	cmd_gc_entry;
 
 const struct cmd *const commands[] = {
 	&cmd_run_entry,
@@ -15,6 +16,8 @@ const struct cmd *const commands[] = {
 	&cmd_agents_entry,
 	&cmd_init_entry,
 	&cmd_trust_entry,
+	&cmd_instances_entry,
+	&cmd_gc_entry,
 	&cmd_check_entry,
 	&cmd_help_entry,
 	&cmd_version_entry,

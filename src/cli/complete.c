@@ -68,7 +68,7 @@ static const char *command_names(bool with_line)
 /* What is offered for a command's own words, or NULL when nothing is known about them. */
 static const char *words_of(const struct cmd *c)
 {
-	if (c->takes == TAKES_CHOICE)
+	if (c->takes == TAKES_CHOICE || c->takes == TAKES_WORDS)
 		return spaced(c->choices);
 	return c->takes == TAKES_COMMAND ? command_names(false) : NULL;
 }

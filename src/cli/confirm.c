@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <strings.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* One line without its end, cut to what fits; false when nothing more can be read. */
@@ -43,6 +44,8 @@ int confirm(const char *question, struct fault *f)
 	if (fd < 0 || fd_write_all(fd, question, strlen(question)) < 0 ||
 		fd_write_all(fd, " [y/N] ", 7) < 0)
 		return no_terminal(f);
+	/* What was typed, or pasted, before the question was there is no answer to it. */
+	(void)tcflush(fd, TCIFLUSH);
 	if (!read_line(fd, answer, sizeof(answer)))
 		(void)fd_write_all(fd, "\n", 1);
 	return !strcasecmp(answer, "y") || !strcasecmp(answer, "yes");

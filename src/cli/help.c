@@ -107,7 +107,11 @@ static void add_detail(struct str *out, const char *detail)
 static void write_program(bool bold, struct str *out)
 {
 	add_heading(out, bold, "Usage:");
-	str_addf(out, " carrel COMMAND [OPTION]...\n\ncarrel: %s.\n\n", program_about);
+	str_addf(out,
+		" carrel COMMAND [OPTION]...\n"
+		"       carrel [OPTION]... [-- ARG]...   the same as `carrel run mine`\n"
+		"\ncarrel: %s.\n\n",
+		program_about);
 	add_heading(out, bold, "Commands:");
 	str_addc(out, '\n');
 	cmd_each(c)

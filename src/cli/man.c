@@ -62,6 +62,9 @@ static const struct entry files[] = {
 		"The user's own (`~/.config/carrel/carrel.json`)." },
 	{ "$XDG_STATE_HOME/carrel/trust",
 		"Which manifests were approved (`~/.local/state/carrel/trust`)." },
+	{ "$XDG_STATE_HOME/carrel/instances",
+		"What your own client keeps for each project "
+		"(`~/.local/state/carrel/instances`)." },
 	{ "$XDG_RUNTIME_DIR/carrel", "Locks that keep the names of running boxes apart." },
 	{ "/dev/tty",
 		"Where the plan is shown and the question is asked before a box starts." },

@@ -234,7 +234,7 @@ const struct opt run_opts[] = {
 		"no conversation: the AGENT does what its prompt says and ends; always so "
 		"without a terminal"),
 	OPT_FLAG(0, "events", struct run_args, events,
-		"headless: print the client's event stream, as JSON lines"),
+		"headless, and print the client's event stream, as JSON lines"),
 	OPT_STR(0, "workspace", struct run_args, request.workspace, "DIR",
 		"the directory to work in, writable in the box; the working directory if not "
 		"given",
@@ -261,7 +261,9 @@ const struct opt run_opts[] = {
 		"scratch=2G (written outside the workspace); may be repeated",
 		.stems = LIMIT_STEMS),
 	OPT_STR(0, "name", struct run_args, request.name, "NAME",
-		"name of the box and its host name; made from the workspace's if not given"),
+		"name of the box and its host name; made from the agent's or the workspace's "
+		"if not "
+		"given"),
 	OPT_CHOICE(0, "engine", struct run_args, engine, "native", "what builds the box"),
 	OPT_STR(0, "record", struct run_args, record, "FILE",
 		"record the session to FILE, as an asciicast v2", .hint = OPT_HINT_FILE),
@@ -294,7 +296,7 @@ void run_args_line(struct run_args *a, int argc, char **argv)
 }
 
 /* Turn the agent's name, if there is one, into the rest of the request; 0 or an exit code. */
-static int load_agent(struct run_args *a, struct agent_result *ret)
+static int load_agent(struct run_args *a, bool showing, struct agent_result *ret)
 {
 	struct fault f = { 0 };
 	struct agent_options o = {
@@ -302,7 +304,9 @@ static int load_agent(struct run_args *a, struct agent_result *ret)
 		.manifest = a->manifest,
 		.args = a->request.argv,
 		.shell = a->shell,
-		.headless = a->headless || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO),
+		/* A plan may go to a file and be that of a conversation all the same. */
+		.headless = a->headless || a->events || !isatty(STDIN_FILENO) ||
+			(!showing && !isatty(STDOUT_FILENO)),
 		.events = a->events,
 	};
 
@@ -330,7 +334,7 @@ int run_args_show(struct run_args *a)
 	struct agent_result agent = { 0 };
 	struct fault f = { 0 };
 	const struct plan *plan = NULL;
-	int code = load_agent(a, &agent);
+	int code = load_agent(a, true, &agent);
 
 	if (code)
 		return code;
@@ -418,7 +422,7 @@ static int fail_box(const struct fault *f)
 
 int run_args_start(struct run_args *a)
 {
-	struct run_options options = { .record = a->record };
+	struct run_options options = { .record = a->record, .note = cmd_note };
 	struct agent_result agent = { 0 };
 	struct run_result result = { 0 };
 	struct fault f = { 0 };
@@ -432,7 +436,7 @@ int run_args_start(struct run_args *a)
 		fault_fix(&f, "Use `carrel plan --json`, or add -n.");
 		return cmd_fail(&f);
 	}
-	code = load_agent(a, &agent);
+	code = load_agent(a, false, &agent);
 	if (code)
 		return code;
 	if (agree(a, &agent, &plan, &f) < 0)

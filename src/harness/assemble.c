@@ -23,11 +23,6 @@ const struct harness *harness_find(const char *name)
 	return NULL;
 }
 
-static const char *field_of(const struct agent *a, const char *key)
-{
-	return mem_printf("agents.%s.%s", str_visible(a->name.text), key);
-}
-
 /* ---- what cannot be ---- */
 
 /* One declaration that a client, or this version, may be unable to follow. */
@@ -48,10 +43,10 @@ static void check_claim(const struct harness *h, const struct agent *a, const st
 	if (!c->at || (h->can & c->needs))
 		return;
 	if (c->needs)
-		manifest_problem(bad, c->at, field_of(a, c->key), "%s cannot be given this",
-			h->title);
+		manifest_problem(bad, c->at, manifest_field(a, c->key),
+			"%s cannot be given this", h->title);
 	else
-		manifest_problem(bad, c->at, field_of(a, c->key),
+		manifest_problem(bad, c->at, manifest_field(a, c->key),
 			"this version of carrel cannot do it");
 }
 
@@ -80,10 +75,10 @@ static void check_client(const struct harness *h, const struct agent *a, problem
 	for (size_t i = 0; i < ARRAY_SIZE(claims); i++)
 		check_claim(h, a, &claims[i], bad);
 	if (a->permissions.skip_prompts == FLAG_OFF && !(h->can & CAN_PROMPTS))
-		manifest_problem(bad, a->name.at, field_of(a, "permissions.skipPrompts"),
+		manifest_problem(bad, a->name.at, manifest_field(a, "permissions.skipPrompts"),
 			"%s does not ask for permission by itself", h->title);
 	if (!h->program && (!a->command.n || !*a->command.v[0].text))
-		manifest_problem(bad, a->name.at, field_of(a, "command"),
+		manifest_problem(bad, a->name.at, manifest_field(a, "command"),
 			"is missing: it is what harness \"command\" runs");
 }
 
@@ -141,11 +136,16 @@ static void check_mine(const struct harness *h, const struct agent *a, problems 
 	};
 
 	if (!h->assemble_mine)
-		manifest_problem(bad, a->home.at ? a->home.at : a->name.at, field_of(a, "home"),
+		manifest_problem(bad, a->home.at ? a->home.at : a->name.at,
+			manifest_field(a, "home"),
 			"%s has no configuration of yours that carrel knows", h->title);
+	if (a->effort.at && !(h->mine_can & CAN_EFFORT))
+		manifest_problem(bad, a->effort.at, manifest_field(a, "effort"),
+			"%s takes it from its own configuration", h->title);
 	for (size_t i = 0; i < ARRAY_SIZE(declared); i++)
 		if (declared[i].at)
-			manifest_problem(bad, declared[i].at, field_of(a, declared[i].key),
+			manifest_problem(bad, declared[i].at,
+				manifest_field(a, declared[i].key),
 				"is for home \"declared\": your own configuration has yours");
 }
 
@@ -161,14 +161,15 @@ enum job_home harness_home(const struct agent *a, bool mine)
 void harness_check(const struct harness *h, const struct agent *a, enum job_home home,
 	problems *bad)
 {
-	if (home != HOME_DECLARED)
+	if (home == HOME_DECLARED)
+		check_client(h, a, bad);
+	else
 		check_mine(h, a, bad);
-	check_client(h, a, bad);
 	check_version(h, a, bad);
-	if (h->check)
+	if (h->check && home == HOME_DECLARED)
 		h->check(a, bad);
 	vec_each(e, &a->env)
-		env_check(&e->value, field_of(a, mem_printf("env.%s", e->name)), bad);
+		env_check(&e->value, manifest_field(a, mem_printf("env.%s", e->name)), bad);
 	vec_each(s, &a->use_mcp_servers)
 		vec_each(e, &s->env)
 			env_check(&e->value,
@@ -277,7 +278,8 @@ static void show(const struct job *job, struct request *r, const char *path, con
 		if (!strcmp(m->source, path) && (!m->target || !strcmp(m->target, path)))
 			return;
 	vec_push(&r->mounts,
-		((struct request_mount){ .source = path, .target = path, .why = why }));
+		((struct request_mount){
+			.declared = true, .source = path, .target = path, .why = why }));
 }
 
 static void keep(const struct job *job, struct request *r, const char *path)
@@ -292,14 +294,16 @@ static void add_library(const struct harness *h, const struct job *job, struct r
 
 	vec_each(s, &a->use_skills) {
 		vec_push(&r->mounts,
-			((struct request_mount){ .source = s->path,
+			((struct request_mount){ .declared = true,
+				.source = s->path,
 				.target = mem_printf("~/%s/%s", h->skills, s->name.text),
 				.why = mem_printf("skill %s", s->name.text) }));
 		keep(job, r, s->path);
 	}
 	vec_each(p, &a->use_plugins) {
 		vec_push(&r->mounts,
-			((struct request_mount){ .source = p->path,
+			((struct request_mount){ .declared = true,
+				.source = p->path,
 				.target = mem_printf(HARNESS_DIR "/plugins/%s", p->name.text),
 				.why = mem_printf("plugin %s", p->name.text) }));
 		keep(job, r, p->path);
@@ -315,7 +319,8 @@ static void add_mounts(const struct job *job, struct request *r)
 {
 	vec_each(m, &job->agent->mounts)
 		vec_push(&r->mounts,
-			((struct request_mount){ .source = m->path,
+			((struct request_mount){ .declared = true,
+				.source = m->path,
 				.target = m->target.text,
 				.rw = is_said(&m->mode, "rw"),
 				.why = "mount" }));
@@ -392,7 +397,7 @@ static void add_env(const struct harness *h, const struct job *job, struct reque
 	vec_each(e, &a->env)
 		vec_push(&r->env,
 			env_entry(e->name, &e->value,
-				field_of(a, mem_printf("env.%s", e->name))));
+				manifest_field(a, mem_printf("env.%s", e->name))));
 }
 
 static void add_names(const said_vec *from, name_vec *to)

@@ -25,8 +25,15 @@ static const char *const variables[] = { "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TO
 static const char *const keys[] = { "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN",
 	"CLAUDE_CODE_OAUTH_TOKEN", NULL };
 static const char *const own_dirs[] = { "projects", NULL };
+/* Of other projects, or of programs that run outside. */
+static const char *const traces[] = { "backups", "debug", "feedback-bundles", "file-history",
+	"ide", "image-cache", "jobs", "paste-cache", "plans", "session-env", "sessions",
+	"shell-snapshots", "statsig", "tasks", "teams", "telemetry", "todos", "uploads",
+	"usage-data", NULL };
 static const char *const own_files[] = { "history.jsonl", NULL };
-static const struct part parts[] = { { ".claude", own_dirs, own_files, false }, { 0 } };
+static const struct part parts[] = { { ".claude", own_dirs, own_files, traces, false,
+					     "plugins/known_marketplaces.json" },
+	{ 0 } };
 static const char *const hosts[] = { "api.anthropic.com", "platform.claude.com", NULL };
 
 /*
@@ -301,7 +308,7 @@ static void json_this_project(struct json *j, const struct job *job,
 static const char *own_config(const struct job *job)
 {
 	static const char *const left_out[] = { "projects", "githubRepoPaths",
-		"hasCompletedOnboarding", "bypassPermissionsModeAccepted" };
+		"hasCompletedOnboarding" };
 	const struct json_value *tree = job->config ? login_read(job->config) : NULL;
 	struct str out = { 0 };
 	struct json j = { .out = &out, .indent = true };
@@ -318,7 +325,6 @@ static const char *own_config(const struct job *job)
 			login_copy(&j, v, NULL);
 	}
 	json_bool(&j, "hasCompletedOnboarding", true);
-	json_bool(&j, "bypassPermissionsModeAccepted", true);
 	json_this_project(&j, job, json_member(tree, "projects"));
 	json_close(&j, '}');
 	return out.p;
@@ -338,6 +344,10 @@ static void assemble_mine(const struct job *job, name_vec *argv, struct request 
 	if (a->effort.text)
 		harness_option(argv, "--effort", a->effort.text);
 	harness_option(argv, "--append-system-prompt-file", HARNESS_DIR "/SANDBOX.md");
+	/* Told in .claude.json, it would write it to a settings.json of the layer's own. */
+	harness_option(argv, "--settings",
+		harness_file(r, "settings.json",
+			"{\"skipDangerousModePermissionPrompt\":true}\n", "settings"));
 	if (a->permissions.skip_prompts != FLAG_OFF)
 		vec_push(argv, "--dangerously-skip-permissions");
 	harness_set(r, "DISABLE_AUTOUPDATER", "1");
@@ -352,7 +362,7 @@ static void assemble_mine(const struct job *job, name_vec *argv, struct request 
 		return;
 	}
 	vec_push(&r->part_files,
-		((struct part_file){ ".claude", ".claude.json", own_config(job), false }));
+		((struct part_file){ ".claude", ".claude.json", own_config(job), true }));
 	harness_set(r, "CLAUDE_CONFIG_DIR", mem_printf("%s/.claude", job->home));
 }
 
@@ -445,5 +455,6 @@ const struct harness harness_claude = {
 	.config = ".claude.json",
 	.assemble = assemble,
 	.assemble_mine = assemble_mine,
+	.mine_can = CAN_MODEL | CAN_EFFORT,
 	.event = event,
 };

@@ -24,7 +24,11 @@
 static const char *const keys[] = { "CODEX_API_KEY", NULL };
 static const char *const own_dirs[] = { "sessions", "archived_sessions", NULL };
 static const char *const own_files[] = { "history.jsonl", NULL };
-static const struct part parts[] = { { ".codex", own_dirs, own_files, false }, { 0 } };
+/* Of other projects. */
+static const char *const traces[] = { "log", "shell_snapshots", "logs_2.sqlite",
+	"thread_history_1.sqlite", "state_5.sqlite", "memories", NULL };
+static const struct part parts[] = { { ".codex", own_dirs, own_files, traces, false, NULL },
+	{ 0 } };
 static const char *const hosts[] = { "api.openai.com", "chatgpt.com", "auth.openai.com", NULL };
 static const char *const hide[] = { ".codex", ".agents/skills", NULL };
 
@@ -154,9 +158,13 @@ static void assemble_mine(const struct job *job, name_vec *argv, struct request 
 	start_args(job, argv);
 	if (a->model.text)
 		harness_option(argv, "--model", a->model.text);
-	if (a->effort.text)
-		harness_option(argv, "-c",
-			mem_printf("model_reasoning_effort=\"%s\"", a->effort.text));
+	if (a->effort.text) {
+		struct str value = { 0 };
+
+		str_add(&value, "model_reasoning_effort=");
+		toml_string(&value, a->effort.text);
+		harness_option(argv, "-c", value.p);
+	}
 	if (a->permissions.skip_prompts != FLAG_OFF)
 		vec_push(argv, "--dangerously-bypass-approvals-and-sandbox");
 	harness_point_to_sandbox(job, r, ".codex", "AGENTS.md");
@@ -244,5 +252,6 @@ const struct harness harness_codex = {
 	.stage_login = stage_login,
 	.assemble = assemble,
 	.assemble_mine = assemble_mine,
+	.mine_can = CAN_MODEL | CAN_EFFORT,
 	.event = event,
 };

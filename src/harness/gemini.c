@@ -26,7 +26,7 @@
 static const char *const variables[] = { "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", NULL };
 static const char *const keys[] = { "GEMINI_API_KEY", NULL };
 static const char *const own_dirs[] = { "tmp", "history", NULL };
-static const struct part parts[] = { { ".gemini", own_dirs, NULL, false }, { 0 } };
+static const struct part parts[] = { { ".gemini", own_dirs, NULL, NULL, false, NULL }, { 0 } };
 static const char *const hosts[] = { "generativelanguage.googleapis.com",
 	"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", "www.googleapis.com", NULL };
 static const char *const hide[] = { ".gemini", ".agents/skills", NULL };
@@ -41,8 +41,7 @@ static const char *stage_login(const char *text)
 static void check(const struct agent *a, problems *bad)
 {
 	if (a->effort.text && !a->model.text)
-		manifest_problem(bad, a->effort.at,
-			mem_printf("agents.%s.effort", str_visible(a->name.text)),
+		manifest_problem(bad, a->effort.at, manifest_field(a, "effort"),
 			"Gemini CLI has one for each model: say which with \"model\"");
 }
 
@@ -270,5 +269,6 @@ const struct harness harness_gemini = {
 	.stage_login = stage_login,
 	.assemble = assemble,
 	.assemble_mine = assemble_mine,
+	.mine_can = CAN_MODEL,
 	.event = event,
 };

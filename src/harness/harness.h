@@ -103,6 +103,7 @@ struct harness {
 	const char *skills;       /* below home: where skills are found */
 	const char *const *hide;  /* of a project: what it would obey, and no option stops */
 	unsigned int can;         /* enum harness_can */
+	unsigned int mine_can; /* of these, with the user\'s own configuration: model, effort */
 
 	/* Whether this agent has a use for a variable or key of the host; NULL: for all. */
 	bool (*wants)(const struct agent *a, const char *variable);

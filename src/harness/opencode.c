@@ -39,9 +39,9 @@ static const char *const variables[] = { "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_UR
 static const char *const keys[] = { "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY",
 	"OPENCODE_API_KEY", "OPENROUTER_API_KEY", NULL };
 /* Those of the provider, which is the user's choice. */
-static const struct part parts[] = { { ".config/opencode", NULL, NULL, false },
-	{ ".local/share/opencode", NULL, NULL, true },
-	{ ".local/state/opencode", NULL, NULL, true }, { 0 } };
+static const struct part parts[] = { { ".config/opencode", NULL, NULL, NULL, false, NULL },
+	{ ".local/share/opencode", NULL, NULL, NULL, true, NULL },
+	{ ".local/state/opencode", NULL, NULL, NULL, true, NULL }, { 0 } };
 static const char *const hosts[] = { "api.anthropic.com", NULL };
 
 /* Of the keys on the host, a box gets those of the provider that its model names. */
@@ -72,8 +72,7 @@ static void check(const struct agent *a, problems *bad)
 {
 	harness_check_shared(&harness_opencode, a, bad);
 	if (a->effort.text && !a->model.text)
-		manifest_problem(bad, a->effort.at,
-			mem_printf("agents.%s.effort", str_visible(a->name.text)),
+		manifest_problem(bad, a->effort.at, manifest_field(a, "effort"),
 			"opencode has its own for each model: say which with \"model\"");
 }
 
@@ -335,5 +334,6 @@ const struct harness harness_opencode = {
 	.stage_login = stage_login,
 	.assemble = assemble,
 	.assemble_mine = assemble_mine,
+	.mine_can = CAN_MODEL,
 	.event = event,
 };

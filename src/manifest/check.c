@@ -246,6 +246,9 @@ static void check_map(const struct key *k, const struct json_value *v, const str
 				bad);
 		else if (!*item->key || strlen(item->key) > 64)
 			bad_name(item, &at, "a name is 1 to 64 bytes long", bad);
+		if (k->keys == agent_keys && !strcmp(item->key, "mine"))
+			bad_name(item, &at, "is the word for your own client: choose another",
+				bad);
 		check_object(k->keys, item, &at, bad);
 	}
 }

@@ -146,7 +146,11 @@ static const struct json_value *parent_of(const struct manifests *m,
 	const struct json_value *const *chain, size_t n, const struct json_value *extends,
 	problems *bad)
 {
-	const struct json_value *parent = find(m, extends->text);
+	const struct manifest_file *from = extends->origin;
+	/* What the user has written down is never the project's to say. */
+	const struct json_value *parent = from->project
+		? find(m, extends->text)
+		: json_member(agents_of(m->user), extends->text);
 	const char *field = mem_printf("agents.%s.extends",
 		str_visible(chain[n - 1]->key ? chain[n - 1]->key : "mine"));
 
@@ -190,6 +194,17 @@ static const struct json_value *compose(const struct manifests *m, const struct 
 	return all;
 }
 
+/* Is anything in the tree from that file? */
+static bool has_origin(const struct json_value *v, const struct manifest_file *file)
+{
+	if (v->origin == file)
+		return true;
+	json_each(item, v)
+		if (has_origin(item, file))
+			return true;
+	return false;
+}
+
 int manifest_agent(const struct manifests *m, const char *name, struct agent *ret,
 	problems *bad, struct fault *f)
 {
@@ -206,6 +221,7 @@ int manifest_agent(const struct manifests *m, const char *name, struct agent *re
 		return -EINVAL;
 	manifest_bind(agent_keys, all, &agent);
 	agent.name = (struct said){ .text = own->key, .at = own };
+	agent.project_says = m->project && has_origin(all, m->project);
 	*ret = agent;
 	return 0;
 }
@@ -234,5 +250,7 @@ void manifest_mine(const struct manifests *m, const struct manifest_file *settin
 	if (all)
 		manifest_bind(agent_keys, all, &agent);
 	agent.name = (struct said){ .text = "mine", .at = all };
+	agent.mine = true;
+	agent.project_says = all && m->project && has_origin(all, m->project);
 	*ret = agent;
 }

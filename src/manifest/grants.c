@@ -58,6 +58,21 @@ static bool is_outside(const char *value)
 		strstr(value, "/..");
 }
 
+static bool is_writable(const char *value)
+{
+	return strstr(value, "mode=rw") != NULL;
+}
+
+static bool takes_back(const char *value)
+{
+	return value[strspn(value, "\"")] == '!';
+}
+
+static bool is_direct(const char *value)
+{
+	return !strcmp(value, "direct");
+}
+
 static bool is_own_home(const char *value)
 {
 	return strcmp(value, "declared") != 0;
@@ -88,12 +103,16 @@ static const struct {
 	{ NULL, has_inner_command, GRANT_RUNS },
 	{ "env", has_variable, GRANT_READS },
 	{ NULL, has_inner_variable, GRANT_READS },
+	{ "mounts", is_writable, GRANT_WRITES },
 	{ "mounts", is_any, GRANT_READS },
+	{ "protect", takes_back, GRANT_WRITES },
+	{ "hide", takes_back, GRANT_READS },
 	{ "ssh", is_any, GRANT_READS },
 	{ "source", is_outside, GRANT_READS },
 	{ "role", is_outside, GRANT_READS },
 	{ "command", is_outside, GRANT_READS },
 	{ "image", is_outside, GRANT_READS },
+	{ "home", is_direct, GRANT_WRITES },
 	{ "home", is_own_home, GRANT_READS },
 	{ "network", is_any, GRANT_NETWORK },
 };

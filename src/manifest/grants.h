@@ -27,7 +27,7 @@ typedef VEC(const char *) grant_lines;
 bool grants_of(const struct json_value *tree, grant_lines *ret);
 
 /* What a line is about, those first that a person must see. */
-enum grant { GRANT_RUNS, GRANT_READS, GRANT_NETWORK, GRANT_REST };
+enum grant { GRANT_RUNS, GRANT_WRITES, GRANT_READS, GRANT_NETWORK, GRANT_REST };
 enum grant grant_of(const char *line);
 
 /* How long the path is that a line begins with; its value is two further. 0: it has none. */

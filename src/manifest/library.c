@@ -41,15 +41,20 @@ static const struct json_value *entries(const struct manifest_file *file,
 	return file ? json_member(json_member(file->tree, "library"), family->key) : NULL;
 }
 
-/* In the library of the file that names it, then in the other one. */
+/*
+ * In the library of the file that names it, then in the other one: but a name that the user has
+ * written down is never the project's to say.
+ */
 static const struct json_value *find(const struct manifests *m, const struct family *family,
 	const struct said *name)
 {
-	const struct manifest_file *own = manifest_origin(name);
-	const struct manifest_file *other = own == m->user ? m->project : m->user;
-	const struct json_value *v = json_member(entries(own, family), name->text);
+	const struct manifest_file *const files[] = { manifest_origin(name), m->project,
+		m->user };
+	const struct json_value *v = NULL;
 
-	return v ? v : json_member(entries(other, family), name->text);
+	for (size_t i = 0; !v && i < ARRAY_SIZE(files); i++)
+		v = json_member(entries(files[i], family), name->text);
+	return v;
 }
 
 static const char *nearest(const struct manifests *m, const struct family *family,
@@ -69,24 +74,27 @@ static const char *nearest(const struct manifests *m, const struct family *famil
 	return near ? mem_printf(" (did you mean \"%s\"?)", near) : "";
 }
 
-static const char *field_of(const struct agent *a, const char *key)
+const char *manifest_field(const struct agent *a, const char *key)
 {
-	return mem_printf("agents.%s.%s", str_visible(a->name.text), key);
+	return a->mine ? mem_printf("mine.%s", key)
+		       : mem_printf("agents.%s.%s", str_visible(a->name.text), key);
 }
 
-/* "carrel.json and ~/.config/carrel/carrel.json" */
+/* "carrel.json or ~/.config/carrel/carrel.json" */
 static const char *files_text(const struct manifests *m)
 {
+	const struct manifest_file *one = m->project ? m->project : m->user;
+
 	if (m->project && m->user)
 		return mem_printf("%s or %s", str_visible(m->project->name),
 			str_visible(m->user->name));
-	return str_visible(m->project ? m->project->name : m->user->name);
+	return one ? str_visible(one->name) : "any manifest";
 }
 
 static void missing(const struct manifests *m, const struct family *family,
 	const struct agent *a, const struct said *name, const char *also, problems *bad)
 {
-	manifest_problem(bad, name->at, field_of(a, family->key),
+	manifest_problem(bad, name->at, manifest_field(a, family->key),
 		"\"%s\" is not declared in library.%s of %s%s%s", str_visible(name->text),
 		family->key, files_text(m), also, nearest(m, family, name->text));
 }
@@ -114,7 +122,7 @@ static bool users_skill(const char *home, const struct said *name, struct skill 
 /* The `description:` of the front matter, which is what the client goes by as well. */
 static const char *described(const char *skill)
 {
-	char *text = fd_read_file(AT_FDCWD, path_join(skill, "SKILL.md"), MOST_ROLE);
+	char *text = source_read(path_join(skill, "SKILL.md"), MOST_ROLE);
 	const char *at, *end = text ? strstr(text + 1, "\n---") : NULL;
 
 	if (!text || !str_starts(text, "---\n") || !end)
@@ -189,12 +197,13 @@ static void resolve_entry(const struct family *family, const char *home, void *e
 }
 
 static bool find_entry(const struct manifests *m, const struct family *family, const char *home,
-	const struct said *name, void *entry)
+	const struct said *name, void *entry, bool *project_says)
 {
 	const struct json_value *v = find(m, family, name);
 
 	if (!v)
 		return family == &skills && users_skill(home, name, entry);
+	*project_says |= m->project && v->origin == m->project;
 	manifest_bind(family->keys, v, entry);
 	*(struct said *)entry = (struct said){ .text = v->key, .at = v };
 	return true;
@@ -214,7 +223,7 @@ static void resolve_family(const struct manifests *m, const struct family *famil
 	vec_each(name, names) {
 		char *entry = used->v + family->size * used->n;
 
-		if (find_entry(m, family, home, name, entry)) {
+		if (find_entry(m, family, home, name, entry, &a->project_says)) {
 			resolve_entry(family, home, entry, bad);
 			used->n++;
 			continue;
@@ -234,17 +243,17 @@ static void resolve_mounts(const char *home, struct agent *a, problems *bad)
 		const char *target = m->target.text;
 
 		m->path = manifest_path(&m->source,
-			field_of(a, mem_printf("mounts[%zu].source", i)), home, bad);
+			manifest_field(a, mem_printf("mounts[%zu].source", i)), home, bad);
 		if (target && target[0] != '/' && !str_starts(target, "~/"))
 			manifest_problem(bad, m->target.at,
-				field_of(a, mem_printf("mounts[%zu].target", i)),
+				manifest_field(a, mem_printf("mounts[%zu].target", i)),
 				"%s is neither absolute nor below ~", str_visible(target));
 	}
 }
 
 static void resolve_role(const char *home, struct agent *a, problems *bad)
 {
-	const char *field = field_of(a, "role");
+	const char *field = manifest_field(a, "role");
 	const char *path;
 
 	if (!a->role.text)
@@ -253,7 +262,7 @@ static void resolve_role(const char *home, struct agent *a, problems *bad)
 	if (!path)
 		return;
 	a->role_path = path;
-	a->role_text = fd_read_file(AT_FDCWD, path, MOST_ROLE);
+	a->role_text = source_read(path, MOST_ROLE);
 	if (!a->role_text)
 		manifest_problem(bad, a->role.at, field, "%s: %s", str_visible(path),
 			errno == EFBIG            ? "larger than 1 MB"

@@ -90,6 +90,8 @@ struct agent_ssh {
 };
 
 struct agent {
+	bool mine;         /* what `carrel` alone starts */
+	bool project_says; /* something of it is from the project's manifest */
 	struct said name, description, extends, harness, model, effort, role, prompt;
 	said_vec command, args;
 	said_vec skills, mcp_servers, plugins, hooks;
@@ -171,6 +173,9 @@ void manifest_resolve(const struct manifests *m, const char *home, struct agent 
  */
 const char *manifest_path(const struct said *said, const char *field, const char *home,
 	problems *bad);
+
+/* "agents.reviewer.skills", or "mine.model": where a key of the agent stands. */
+const char *manifest_field(const struct agent *a, const char *key);
 
 /* Add "file:line:column: field: ..." about a value. */
 void manifest_problem(problems *bad, const struct json_value *at, const char *field,

@@ -53,12 +53,12 @@ static int open_plain(const char *path)
 
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
-		close(fd);
-		return -1;
-	}
-	return fd;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return fd;
+	errno = EISDIR;
+	close(fd);
+	errno = EISDIR;
+	return -1;
 }
 
 static void parse(struct manifest_file *file, const struct key *keys, problems *bad)
@@ -79,6 +79,13 @@ static void parse(struct manifest_file *file, const struct key *keys, problems *
 	manifest_check(file, keys, bad);
 }
 
+static bool is_socket(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
 /* NULL when there is no such file; other troubles are a problem. */
 static struct manifest_file *load(const char *path, const char *name, bool project,
 	const struct key *keys, problems *bad)
@@ -87,17 +94,21 @@ static struct manifest_file *load(const char *path, const char *name, bool proje
 	struct manifest_file *file;
 	char real[PATH_MAX];
 
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+	/* A socket is what another box of this project has put there to keep it absent. */
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || is_socket(path)))
 		return NULL;
 	file = mem_alloc(sizeof(*file));
 	*file = (struct manifest_file){ .path = path, .name = name, .project = project };
-	if (fd < 0 || !read_all(fd, file) || !realpath(path, real)) {
+	if (fd < 0 || !read_all(fd, file) || !realpath(path_parent(path), real)) {
 		vec_push(bad, mem_printf("%s: %s", str_visible(name), strerror(errno)));
 		return file;
 	}
-	file->path = mem_strdup(real);
-	/* Relative to where it was found: a link to a shared manifest stays usable. */
-	file->dir = realpath(path_parent(path), real) ? mem_strdup(real) : path_parent(path);
+	/*
+	 * Where it was found, not where a link leads: its relative paths begin here, so it is
+	 * here that it is approved.
+	 */
+	file->dir = mem_strdup(real);
+	file->path = path_join(file->dir, path_base(path));
 	parse(file, keys, bad);
 	return file;
 }

@@ -184,7 +184,10 @@ const struct key agent_keys[] = {
 	{ "ssh", KEY_OBJECTS, AT(ssh), .keys = ssh_keys, .size = sizeof(struct agent_ssh),
 		.joins = true, .doc = "Keys the agent can use and not read." },
 	{ "home", KEY_CHOICE, AT(home), .choices = "declared|mine|direct",
-		.standard = "\"declared\"", .doc = "What is in the agent's home." },
+		.standard = "\"declared\"",
+		.doc = "What is in the agent's home: only what is declared here; your own "
+		       "configuration of the client, seen through a layer (`mine`); or that "
+		       "itself, writable (`direct`)." },
 	{ "workspace", KEY_OBJECT, .keys = workspace_keys, .shorthand = "mode",
 		.doc = "How the project is seen." },
 	{ "mounts", KEY_OBJECTS, AT(mounts), .keys = mount_keys,

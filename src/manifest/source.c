@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,13 +43,23 @@ const char *manifest_path(const struct said *said, const char *field, const char
 			strerror(errno));
 		return NULL;
 	}
-	if (file->project && path_within(path, file->dir) && !path_within(real, file->dir)) {
+	if (file->project && path_within(path, file->dir) && strcmp(path, real) != 0) {
 		manifest_problem(bad, said->at, field,
-			"%s is a link that leads out of the project, to %s",
+			"%s is a link, or behind one, that leads to %s: in a project a path "
+			"must "
+			"be what it says",
 			str_visible(said->text), str_visible(real));
 		return NULL;
 	}
 	return mem_strdup(real);
+}
+
+char *source_read(const char *path, size_t max)
+{
+	return fd_read_open(fd_open2(AT_FDCWD, path,
+				    O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+				    RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS),
+		max);
 }
 
 /* ---- links inside a source ---- */

@@ -13,4 +13,7 @@ const char *source_expand(const char *text, const char *dir, const char *home);
 const char *source_dir(const struct said *said, const char *field, const char *home,
 	problems *bad);
 
+/* A file that manifest_path() found: whatever stands there by now, no link is followed. */
+char *source_read(const char *path, size_t max);
+
 #endif

@@ -422,8 +422,11 @@ int trust_take(const char *path, bool *ret_was, struct fault *f)
 	return 0;
 }
 
+enum { MOST_REST = 300 };
+
 static const char *const headings[] = {
 	[GRANT_RUNS] = "runs on this machine:",
+	[GRANT_WRITES] = "writes to this machine:",
 	[GRANT_READS] = "reads from this machine:",
 	[GRANT_NETWORK] = "network:",
 	[GRANT_REST] = "the rest:",
@@ -467,6 +470,7 @@ void trust_show(const struct trust_state *state, struct str *out)
 {
 	shown_lines list = { 0 };
 	const char *heading = NULL;
+	size_t rest = 0;
 
 	if (state->is == TRUST_CHANGED) {
 		add_shown(&list, state->gone.v, state->gone.n, '-');
@@ -480,6 +484,9 @@ void trust_show(const struct trust_state *state, struct str *out)
 	}
 	qsort(list.v, list.n, sizeof(*list.v), compare_shown);
 	vec_each(s, &list) {
+		/* Or what counts would be pushed off the screen by what does not. */
+		if (s->sort == GRANT_REST && ++rest > MOST_REST)
+			continue;
 		if (heading != headings[s->sort])
 			str_addf(out, "  %s\n", headings[s->sort]);
 		heading = headings[s->sort];
@@ -487,4 +494,7 @@ void trust_show(const struct trust_state *state, struct str *out)
 		str_add(out, s->line);
 		str_addc(out, '\n');
 	}
+	if (rest > MOST_REST)
+		str_addf(out, "    and %zu more; `carrel trust --show --json` has them all\n",
+			rest - MOST_REST);
 }

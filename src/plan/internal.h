@@ -19,7 +19,7 @@ int plan_add_places(const struct request *r, const struct host *h, struct plan *
 int plan_order_places(struct plan *p, struct fault *f);
 
 /* rules.c: pins, protected, hidden and stubs on top of the binds that are there. */
-void plan_add_rules(const struct host *h, struct plan *p);
+int plan_add_rules(const struct host *h, struct plan *p, struct fault *f);
 
 /* sandbox.c: for the agent, once all places are there. */
 const char *plan_sandbox_text(const struct plan *p);

@@ -225,19 +225,25 @@ static void add_request_files(const struct request *r, struct plan *p)
 				.why = file->why });
 }
 
+static const char *const *names_in(const name_vec *names)
+{
+	const char **list = mem_alloc((names->n + 1) * sizeof(*list));
+
+	for (size_t i = 0; i < names->n; i++)
+		list[i] = names->v[i];
+	return list;
+}
+
 static void add_overlays(const struct request *r, struct plan *p)
 {
 	vec_each(o, &r->overlays) {
-		const char **lowers = mem_alloc((o->lowers.n + 1) * sizeof(*lowers));
-
-		for (size_t i = 0; i < o->lowers.n; i++)
-			lowers[i] = o->lowers.v[i];
 		add(p,
 			(struct place){ .kind = PLACE_OVERLAY,
 				.target = box_path(p, o->target),
 				.source = o->upper,
 				.work = o->work,
-				.lowers = lowers,
+				.lowers = names_in(&o->lowers),
+				.files = names_in(&o->files),
 				.rw = true,
 				.dir = true,
 				.mode = 0700,
@@ -309,6 +315,8 @@ static int add_mounts(const struct request *r, const struct host *h, struct plan
 			return rc;
 		add_bind(p, fact, target, m->rw, m->why);
 		p->places.v[p->places.n - 1].moved = strcmp(target, fact->path) != 0;
+		p->places.v[p->places.n - 1].own = m->sure != SURE_NOT && !m->users;
+		p->places.v[p->places.n - 1].declared = m->declared;
 	}
 	return 0;
 }
@@ -376,6 +384,17 @@ static int compare(const void *a, const void *b)
 }
 
 /*
+ * What is made for the box is made on its own tmpfs. In a mount it would be made on the host,
+ * through whatever links are there.
+ */
+static bool is_made(const struct place *place)
+{
+	return place->kind == PLACE_LINK || place->kind == PLACE_FILE ||
+		place->kind == PLACE_COPY || place->kind == PLACE_SCRATCH ||
+		place->kind == PLACE_OVERLAY || (place->kind == PLACE_SEAL && !place->optional);
+}
+
+/*
  * Sorted, the places around one target are those still open on a stack: each
  * lies in the one below it. Linear, because hundreds of mounts are ordinary.
  */
@@ -398,8 +417,14 @@ int plan_order_places(struct plan *p, struct fault *f)
 		if (in && !in->dir)
 			return fault_set(f, ENOTDIR, "%s: %s in the box is no directory",
 				str_visible(place->target), str_visible(in->target));
-		place->create = !in || in->kind == PLACE_SCRATCH ||
-			(in->kind == PLACE_SEAL && in->create);
+		place->create = !in ||
+			((in->kind == PLACE_SCRATCH || in->kind == PLACE_SEAL) && in->create);
+		if (!place->create && is_made(place))
+			return fault_set(f, 0,
+				"%s must be the box's own, and lies in %s, which is mounted "
+				"from "
+				"the host",
+				str_visible(place->target), str_visible(in->target));
 		place->sealed = place->kind == PLACE_FILE && !place->rw && in;
 		open[n++] = i;
 	}

@@ -48,6 +48,7 @@ struct place {
 	const char *why; /* for the person: "system", "toolchain", "workspace", a rule's text */
 	const char *const *lowers; /* OVERLAY: the uppermost first, NULL-terminated */
 	const char *work;          /* OVERLAY: beside source, the upper directory */
+	const char *const *files;  /* OVERLAY: names that are put into it at the start */
 	bool rw;
 	bool dir;    /* a directory (else a file or, for PIN, perhaps a link) */
 	bool device; /* a bind on which device nodes work: /dev only */
@@ -55,6 +56,8 @@ struct place {
 	bool moved;  /* a bind that is elsewhere in the box than on the host */
 	bool named;  /* text holds the box's name, and is not part of the hash */
 	bool sealed; /* FILE: the box could write what it lies in, so it is mounted on itself */
+	bool own;    /* BIND: of the instance, not of the user's */
+	bool declared; /* BIND: a manifest asked for it */
 	bool sandbox;  /* FILE: its text is about the plan itself */
 	bool brief;    /* FILE: shown as length and hash */
 	bool secret;   /* FILE: neither shown nor hashed */

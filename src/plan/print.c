@@ -81,6 +81,16 @@ const char *seccomp_name(enum seccomp_program program)
 	return program == SECCOMP_NEST ? "nest" : "strict";
 }
 
+static void json_list(struct json *j, const char *key, const char *const *list)
+{
+	if (!list)
+		return;
+	json_open(j, key, '[');
+	for (size_t i = 0; list[i]; i++)
+		json_string(j, NULL, list[i]);
+	json_close(j, ']');
+}
+
 static void json_place(struct json *j, const struct place *place, bool for_hash)
 {
 	json_open(j, NULL, '{');
@@ -89,12 +99,8 @@ static void json_place(struct json *j, const struct place *place, bool for_hash)
 	/* A box's own layer has another name each time. */
 	if (place->source && !(for_hash && place->kind == PLACE_OVERLAY))
 		json_string(j, "source", place->source);
-	if (place->lowers) {
-		json_open(j, "lower", '[');
-		for (size_t i = 0; place->lowers[i]; i++)
-			json_string(j, NULL, place->lowers[i]);
-		json_close(j, ']');
-	}
+	json_list(j, "lower", place->lowers);
+	json_list(j, "files", place->files);
 	if (place->brief) {
 		json_number(j, "bytes", (long long)strlen(place->text));
 		json_string(j, "sha256", hash_hex(place->text, strlen(place->text)));

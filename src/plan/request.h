@@ -19,6 +19,8 @@ struct request_mount {
 	bool rw;
 	/* Not looked at: it will be there when the box starts, as this. */
 	enum { SURE_NOT, SURE_DIR, SURE_FILE } sure;
+	bool users;    /* and is the user's own all the same */
+	bool declared; /* by a manifest, which has less of a say than the command line */
 	const char
 		*why; /* what it is for: "--mount", "skill"; begins every complaint about it */
 };
@@ -63,7 +65,9 @@ struct part {
 	const char *const
 		*own_dirs; /* in it, private to the project; NULL-terminated, or NULL */
 	const char *const *own_files; /* the same, files */
+	const char *const *traces;    /* in it: tells of other projects, and is not seen */
 	bool whole;                   /* all of it is private: nothing of the user's is seen */
+	const char *plugins; /* in it: names directories elsewhere, see run/leads.h; or NULL */
 };
 
 /* A file on top of a part. */
@@ -76,6 +80,7 @@ struct part_file {
 struct request_overlay {
 	const char *target;
 	name_vec lowers;          /* of the host, the uppermost first */
+	name_vec files;           /* put into it at the start */
 	const char *upper, *work; /* NULL in a plan that is only shown */
 	const char *why;
 };

@@ -168,7 +168,8 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 		(rc = resolve_layers(r, h, &p, f)) < 0 ||
 		(rc = plan_add_places(r, h, &p, f)) < 0 || (rc = plan_order_places(&p, f)) < 0)
 		return rc;
-	plan_add_rules(h, &p);
+	if ((rc = plan_add_rules(h, &p, f)) < 0)
+		return rc;
 	vec_each(place, &p.places)
 		if (place->sandbox)
 			place->text = plan_sandbox_text(&p);

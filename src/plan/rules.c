@@ -14,8 +14,11 @@
 #include "plan/internal.h"
 #include "plan/host.h"
 #include "plan/plan.h"
+#include "base/fault.h"
 #include "base/path.h"
+#include "base/str.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,7 +116,41 @@ static void keep_needed(struct plan *p, const place_vec *masks)
 	}
 }
 
-void plan_add_rules(const struct host *h, struct plan *p)
+/* What a rule is about, if the whole of a bind lies in it. */
+static const struct fact *holds(const struct rule *rule, const char *source)
+{
+	const struct fact *last = rule->trail.n ? &rule->trail.v[rule->trail.n - 1] : NULL;
+
+	return last && last->kind != KIND_ABSENT && last->kind != KIND_LINK &&
+			path_within(source, last->path)
+		? last
+		: NULL;
+}
+
+/*
+ * A mask is laid on a path below a bind's source. A bind of the very path, or of something
+ * in it, shows it bare: what the user asks for by name on the command line, a manifest cannot
+ * have.
+ */
+static int check_bind(const struct host *h, const struct place *bind, struct fault *f)
+{
+	vec_each(rule, &h->rules) {
+		const struct fact *in = holds(rule, bind->source);
+
+		if (!in)
+			continue;
+		if (rule->kind == RULE_HIDE)
+			return fault_set(f, 0, "%s is to be mounted, and hidden (%s)",
+				str_visible(bind->source), rule->why);
+		if (bind->rw)
+			return fault_set(f, 0,
+				"%s is to be mounted writable, and protected (%s)",
+				str_visible(bind->source), rule->why);
+	}
+	return 0;
+}
+
+int plan_add_rules(const struct host *h, struct plan *p, struct fault *f)
 {
 	size_t n = p->places.n;
 	place_vec masks = { 0 };
@@ -123,6 +160,8 @@ void plan_add_rules(const struct host *h, struct plan *p)
 
 		if (bind.kind != PLACE_BIND || bind.device)
 			continue;
+		if (bind.declared && check_bind(h, &bind, f) < 0)
+			return -EINVAL;
 		vec_each(rule, &h->rules) {
 			if (rule->kind == RULE_PROTECT && !bind.rw)
 				continue;
@@ -130,9 +169,10 @@ void plan_add_rules(const struct host *h, struct plan *p)
 		}
 	}
 	if (!masks.n)
-		return;
+		return 0;
 	qsort(masks.v, masks.n, sizeof(*masks.v), compare);
 	keep_needed(p, &masks);
 	/* A pin after a mount that lies in it would cover that up. */
 	qsort(p->places.v, p->places.n, sizeof(*p->places.v), compare);
+	return 0;
 }

@@ -35,8 +35,9 @@ static void list(const struct plan *p, struct str *out, const char *heading,
 
 static bool writes(const struct plan *p, const struct place *place)
 {
+	/* What a client keeps for the project is its own affair. */
 	(void)p;
-	return place->kind == PLACE_BIND && place->rw;
+	return place->kind == PLACE_BIND && place->rw && !place->own;
 }
 
 static bool reads(const struct plan *p, const struct place *place)

@@ -89,8 +89,7 @@ static const char *installation(const char *program)
 
 static int no_client(const struct harness *h, struct fault *f)
 {
-	fault_set(f, ENOENT, "%s: there is no program '%s' on your PATH", h->title, h->program);
-	f->err = 0;
+	fault_set(f, 0, "%s: there is no program '%s' on your PATH", h->title, h->program);
 	return fault_fix(f,
 		"Install it, or name another client with \"harness\"; to run any command: "
 		"carrel run -- CMD.");
@@ -113,8 +112,7 @@ static int find_client(const struct harness *h, const struct agent *a, struct jo
 		job->program = own->text;
 		if (!strchr(own->text, '/'))
 			return 0;
-		job->program = manifest_path(own,
-			mem_printf("agents.%s.command", str_visible(a->name.text)), home, &bad);
+		job->program = manifest_path(own, manifest_field(a, "command"), home, &bad);
 		if (!job->program)
 			return fault_set(f, 0, "%s", bad.v[0]);
 	} else {
@@ -144,7 +142,7 @@ static bool has_key(const struct harness *h, const struct agent *a, const struct
 	for (size_t i = 0; h->keys && h->keys[i]; i++) {
 		if (!wants(h, a, h->keys[i]))
 			continue;
-		if (getenv(h->keys[i]))
+		if (getenv(h->keys[i]) && *getenv(h->keys[i]))
 			return true;
 		vec_each(e, &a->env)
 			if (!strcmp(e->name, h->keys[i]))
@@ -184,10 +182,14 @@ static void find_login(const struct harness *h, const struct agent *a, struct jo
 	if (!h->login || (job->kind == HOME_DECLARED && has_key(h, a, r)))
 		return;
 	path = path_join(job->home, h->login);
+	errno = 0;
 	text = fd_read_file(AT_FDCWD, path, MOST_LOGIN);
 	job->login = text && h->stage_login ? h->stage_login(text) : text;
-	/* What cannot be read is covered all the same: a refresh token may be in it. */
-	if (text && !job->login)
+	/*
+	 * What cannot be read is covered all the same, and so is what may come to be there
+	 * while the box runs: a refresh token may be in it.
+	 */
+	if (!job->login && (text || errno != ENOENT || job->kind == HOME_MINE))
 		job->login = "{}";
 	if (!text && !has_key(h, a, r))
 		vec_push(&r->notices,
@@ -221,6 +223,12 @@ static void hide_config(const struct harness *h, const struct job *job, struct r
  */
 static int find_commands(const struct job *job, struct request *r, struct fault *f)
 {
+	struct project p = { 0 };
+	const char *never;
+
+	if (project_find(job->workspace, &p, f) < 0)
+		return -EINVAL;
+	never = path_within(job->workspace, p.root) ? p.root : job->workspace;
 	vec_each(e, &r->env) {
 		char real[PATH_MAX];
 		const char *program;
@@ -229,13 +237,13 @@ static int find_commands(const struct job *job, struct request *r, struct fault 
 		if (e->how != ENV_COMMAND)
 			continue;
 		program = strchr(e->argv[0], '/') ? realpath(e->argv[0], real)
-						  : search_path(e->argv[0], job->workspace);
+						  : search_path(e->argv[0], never);
 		if (!program)
 			return fault_set(f, 0, "%s: there is no program '%s'", e->why,
 				str_visible(e->argv[0]));
-		if (path_within(program, job->workspace))
+		if (path_within(program, never) || path_within(program, job->workspace))
 			return fault_set(f, 0,
-				"%s: '%s' runs outside the box, and lies in the workspace, "
+				"%s: '%s' runs outside the box, and lies in the project, "
 				"where an agent can change it",
 				e->why, str_visible(e->argv[0]));
 		program = mem_strdup(program);
@@ -250,12 +258,14 @@ static int find_commands(const struct job *job, struct request *r, struct fault 
 
 /* ---- all of it ---- */
 
-static int check_trust(const struct manifests *m, struct agent_result *ret, struct fault *f)
+/* A project's manifest that has no part in this agent needs no approval for it. */
+static int check_trust(const struct manifests *m, const struct agent *a,
+	struct agent_result *ret, struct fault *f)
 {
 	const struct manifest_file *file = m->project;
 	int rc;
 
-	if (!file)
+	if (!file || !a->project_says)
 		return 0;
 	rc = trust_verdict(file->path, file->bytes, file->size, &ret->trust, f);
 	if (rc == 0 && ret->trust.is != TRUST_GIVEN)
@@ -329,7 +339,7 @@ static int load_agent(const struct agent_options *o, struct job *job, struct age
 	if (ret->bad.n)
 		return -EINVAL;
 	*ret_harness = h;
-	return check_trust(&m, ret, f);
+	return check_trust(&m, agent, ret, f);
 }
 
 int agent_request(const struct agent_options *o, struct request *r, struct agent_result *ret,
@@ -347,6 +357,9 @@ int agent_request(const struct agent_options *o, struct request *r, struct agent
 	rc = agent_workspace(r, &job.workspace, f);
 	if (rc == 0)
 		rc = load_agent(o, &job, agent, &h, ret, f);
+	if (rc == 0 && o->events && (o->shell || !h->program))
+		rc = fault_set(f, 0, "--events: %s has none",
+			o->shell ? "a shell" : "a plain command");
 	if (rc == 0)
 		rc = find_client(h, agent, &job, r, f);
 	if (rc < 0)

@@ -1,4 +1,5 @@
 #include "run/run.h"
+#include "run/leads.h"
 #include "run/planted.h"
 #include "run/secrets.h"
 #include "run/supervise.h"
@@ -83,17 +84,27 @@ static void add_part(const struct session_part *s, struct request *r)
 				.target = o.target,
 				.rw = true,
 				.sure = SURE_DIR,
+				.users = true,
 				.why = "your configuration" }));
 		add_owns(s, r);
 		return;
 	}
 	vec_each(layer, &s->layers)
 		vec_push(&o.lowers, *layer);
-	if (users)
+	if (users && part->traces)
+		vec_push(&o.lowers, path_join(path_parent(s->own), "hiding"));
+	if (users) {
 		vec_push(&o.lowers, users);
+		leads_of_dir(users, r);
+		if (part->plugins)
+			leads_of_file(users, part->plugins, r);
+	}
 	/* An overlay needs something to lie on, and this is a directory with no files. */
 	if (!o.lowers.n)
 		vec_push(&o.lowers, path_join(path_parent(s->own), "layers"));
+	vec_each(file, &r->part_files)
+		if (!strcmp(file->part, part->path))
+			vec_push(&o.files, file->name);
 	vec_push(&r->overlays, o);
 	add_owns(s, r);
 }
@@ -101,8 +112,10 @@ static void add_part(const struct session_part *s, struct request *r)
 static int begin_session(struct request *r, enum run_for what, struct fault *f)
 {
 	struct project p;
-	int rc = project_find(r->workspace, &p, f);
+	int rc = survey_apart(r->workspace, f);
 
+	if (rc == 0)
+		rc = project_find(r->workspace, &p, f);
 	if (rc == 0)
 		rc = session_begin(&p, r->agent->harness, r->parts, what == RUN_TO_SHOW,
 			&session, f);
@@ -125,8 +138,7 @@ void run_release(note_vec *ret)
 
 	if (session_end(&session, &f) < 0)
 		vec_push(ret,
-			mem_printf("what the box changed is not kept yet: %s: %s", f.text,
-				strerror(f.err)));
+			mem_printf("what the box changed is not kept yet: %s", fault_line(&f)));
 	registry_release(&claim);
 }
 
@@ -152,6 +164,7 @@ int run_plan(const struct request *r, enum run_for what, const struct plan **ret
 struct planning {
 	const struct request *request;
 	const struct plan *plan;
+	void (*note)(const char *line); /* for notices, where nobody was shown the plan */
 };
 
 static int get_plan(void *ctx, const struct plan **ret, struct fault *f)
@@ -159,9 +172,13 @@ static int get_plan(void *ctx, const struct plan **ret, struct fault *f)
 	struct planning *p = ctx;
 	int rc = p->plan ? 0 : run_plan(p->request, RUN_TO_START, &p->plan, f);
 
-	if (rc == 0)
-		*ret = p->plan;
-	return rc;
+	if (rc < 0)
+		return rc;
+	if (p->note)
+		vec_each(notice, &p->plan->notices)
+			p->note(mem_printf("note: %s", *notice));
+	*ret = p->plan;
+	return 0;
 }
 
 /* Values that a person or a program of the host must give: now, and not before. */
@@ -206,8 +223,7 @@ static void note_planted(const struct plan *p, const struct timespec *since,
 
 	if (planted_find(p, since, &found, &f) < 0)
 		vec_push(&result->notes,
-			mem_printf("could not look for planted files: %s: %s", f.text,
-				strerror(f.err)));
+			mem_printf("could not look for planted files: %s", fault_line(&f)));
 	if (found.n)
 		vec_push(&result->notes,
 			"files that programs outside the box would run or obey "
@@ -236,7 +252,7 @@ static void note_outcome(const struct plan *p, const struct run_options *o,
 int run_box(const struct request *r, const struct plan *p, const struct run_options *o,
 	struct run_result *ret, struct fault *f)
 {
-	struct planning planning = { .request = r, .plan = p };
+	struct planning planning = { .request = r, .plan = p, .note = p ? NULL : o->note };
 	struct run_result result = { 0 };
 	struct outcome outcome;
 	struct timespec since;
@@ -260,10 +276,6 @@ int run_box(const struct request *r, const struct plan *p, const struct run_opti
 	if (rc < 0)
 		return rc;
 	result.code = outcome.code;
-	/* Whoever was asked has seen them. */
-	if (!p)
-		vec_each(notice, &planning.plan->notices)
-			vec_push(&result.notes, mem_printf("note: %s", *notice));
 	note_outcome(planning.plan, o, &outcome, &result);
 	note_planted(planning.plan, &since, &result);
 	*ret = result;

@@ -11,7 +11,9 @@ struct plan;
 struct request;
 
 struct run_options {
-	const char *record; /* write an asciicast v2 of the session here, or NULL */
+	void (*note)(const char
+			*line); /* called with what the user should know before the start */
+	const char *record;     /* write an asciicast v2 of the session here, or NULL */
 };
 
 typedef VEC(const char *) note_vec; /* for the user to read, a line each, safe to print */

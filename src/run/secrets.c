@@ -334,9 +334,10 @@ int secret_ask(const char *name, const char *message, const char **ret, struct f
 	if (fd < 0 || !tty_open(&q.tty, fd, fd))
 		return no_terminal(name, f);
 	/* All memory now: to run out of it later would leave the terminal without echo. */
-	message = message && message[0] ? str_visible(message)
-					: mem_printf("carrel: value for %s", name);
-	q.prompt = mem_printf("%s (input hidden): ", message);
+	/* With who asks and what for: a manifest could word it as somebody else's question. */
+	q.prompt = message && message[0]
+		? mem_printf("carrel: %s: %s (input hidden): ", name, str_visible(message))
+		: mem_printf("carrel: value for %s (input hidden): ", name);
 	q.value = mem_alloc(LONGEST + 1);
 	catch_signals(&q);
 	rc = ask(&q);
@@ -367,6 +368,9 @@ static int spawn(const char *const *argv, int out, pid_t *ret)
 	if (!err)
 		err = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null",
 			O_RDONLY, 0);
+	/* Not in the workspace: what an argument names there an agent may have written. */
+	if (!err)
+		err = posix_spawn_file_actions_addchdir_np(&files, "/");
 	if (!err)
 		err = posix_spawnp(ret, argv[0], &files, NULL, (char *const *)argv, environ);
 	posix_spawn_file_actions_destroy(&files);

@@ -21,7 +21,8 @@ int secret_ask(const char *name, const char *message, const char **ret, struct f
 
 /*
  * Run a program of the host, found by the user's PATH, without a shell, and take what it
- * prints, less one line end. Its standard input is /dev/null and its standard error is ours.
+ * prints, less one line end. Its standard input is /dev/null, its working directory / and
+ * its standard error is ours.
  * It keeps our controlling terminal, so a password manager can still ask on /dev/tty. A
  * status other than 0, a NUL byte in the output, or more than 64 KiB of it is a fault that
  * names the variable and the program.

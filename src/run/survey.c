@@ -3,11 +3,13 @@
 #include "plan/layout.h"
 #include "plan/plan.h"
 #include "plan/request.h"
+#include "harness/harness.h"
 #include "state/root.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/xdg.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -268,6 +270,61 @@ static int survey_paths(const struct request *r, struct host *h, struct fault *f
 	return 0;
 }
 
+/* Keep path read-only where the box could write it: in the workspace or a mount. */
+static void protect_own(const struct request *r, struct host *h, const char *path,
+	const char *why)
+{
+	const char *root = h->workspace.real;
+
+	if (path_within(path, root) && strcmp(path, root) != 0)
+		survey_protect(h, root, path_below(path, root), why, NULL);
+	for (size_t i = 0; i < r->mounts.n; i++) {
+		root = h->mounts[i].real;
+		if (r->mounts.v[i].rw && root && path_within(path, root) &&
+			strcmp(path, root) != 0)
+			survey_protect(h, root, path_below(path, root), why, NULL);
+	}
+}
+
+int survey_apart(const char *workspace, struct fault *f)
+{
+	const char *state = xdg_state(), *config = xdg_config();
+	const char *real = state ? survey_real(state) : NULL;
+
+	state = real ? real : state;
+	real = config ? survey_real(config) : NULL;
+	config = real ? real : config;
+	if ((state && (path_within(workspace, state) || path_within(state, workspace))) ||
+		(config && path_within(workspace, config))) {
+		fault_set(f, 0, "the workspace %s is, or holds, what carrel itself goes by",
+			str_visible(workspace));
+		return fault_fix(f, "Run carrel in a project's own directory.");
+	}
+	return 0;
+}
+
+/*
+ * carrel's own files decide what boxes may do, and the clients' what runs outside of any:
+ * with a home full of links to one directory of dotfiles, that may be the workspace.
+ */
+static int survey_own(const struct request *r, struct host *h, struct fault *f)
+{
+	const char *config = xdg_config(), *state = xdg_state(), *real;
+	int rc = survey_apart(h->workspace.real, f);
+
+	if (rc < 0)
+		return rc;
+	if (config && (real = survey_real(config)))
+		protect_own(r, h, real, "carrel's own");
+	if (state && (real = survey_real(state)))
+		protect_own(r, h, real, "carrel's own");
+	for (const struct harness *const *a = harness_all; *a; a++)
+		for (const struct part *p = (*a)->parts; p && p->path; p++)
+			if ((real = survey_real(path_join(h->home, p->path))))
+				protect_own(r, h, real, "your configuration of a client");
+	return 0;
+}
+
 static int survey_project(struct host *h, struct fault *f)
 {
 	struct project p;
@@ -309,7 +366,8 @@ int survey_host(const struct request *r, struct host *ret, struct fault *f)
 	if (rc < 0)
 		return rc;
 	if ((rc = plan_check_workspace(&h, f)) < 0 || (rc = survey_project(&h, f)) < 0 ||
-		(rc = survey_git(&h, f)) < 0 || (rc = survey_rules(r, &h, f)) < 0)
+		(rc = survey_git(&h, f)) < 0 || (rc = survey_own(r, &h, f)) < 0 ||
+		(rc = survey_rules(r, &h, f)) < 0)
 		return rc;
 	*ret = h;
 	return 0;

@@ -17,6 +17,9 @@ int survey_host(const struct request *r, struct host *ret, struct fault *f);
 /* A path without links, or NULL: nothing there. */
 const char *survey_real(const char *path);
 
+/* Is the workspace apart from what carrel itself goes by? */
+int survey_apart(const char *workspace, struct fault *f);
+
 /* The user's home as the box will have it. */
 const char *survey_home(void);
 

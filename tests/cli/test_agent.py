@@ -134,7 +134,7 @@ def test_values_arrive_by_every_way(project):
         env={"A": "\\?literal", "B": "${HOST}", "C": "!printf %s 'a  $(b)'", "D": "!pwd"},
     )
     done = lib.carrel("run", "-y", "x", env=env | {"HOST": "h"}, cwd=project)
-    assert lib.succeeded(done) == f"?literal|h|a  $(b)|{project}\n".encode()
+    assert lib.succeeded(done) == b"?literal|h|a  $(b)|/\n"
 
 
 def test_a_value_is_asked_for_without_echo(project):
@@ -237,3 +237,83 @@ def test_two_hundred_starts_at_once_get_two_hundred_names(named):
     for box in boxes:
         end(box)
     assert plan_name(named) == "carrel-x"
+
+
+# ---- one's own client -------------------------------------------------------------------
+
+
+@pytest.fixture
+def mine(place):
+    """A program that is taken for the user's Claude Code; says what it was started with."""
+    script = '#!/bin/sh\nprintf "%s\\n" "$0" "$@"\n'
+    return {"PATH": f"{lib.make_file(place / 'tools/claude', script, 0o755).parent}:/usr/bin:/bin"}
+
+
+@pytest.mark.parametrize("words", [["-y"], ["run", "-y"], ["run", "-y", "mine"]])
+def test_carrel_alone_is_my_own_client(project, mine, words):
+    args = lib.succeeded(lib.carrel(*words, env=mine)).decode().splitlines()
+    assert args[0].endswith("/claude") and "--append-system-prompt-file" in args
+
+
+@pytest.mark.parametrize("words", [["-y", "--"], ["run", "-y", "mine", "--"]])
+def test_words_after_the_dashes_are_for_my_client(project, mine, words):
+    args = lib.succeeded(lib.carrel(*words, "--continue", "a b", env=mine)).decode().splitlines()
+    assert args[-2:] == ["--continue", "a b"]
+
+
+def test_no_agent_can_be_called_mine(project):
+    write(project, {"agents": {"mine": {}}})
+    lib.failed_clearly(lib.carrel("plan", "mine"), "agents.mine", "choose another")
+
+
+def test_what_the_user_wrote_down_is_not_the_projects_to_say(project, home):
+    """Nor does it need the project's approval then."""
+    own = {"harness": "command", "command": ["echo", "own"]}
+    mine = {"agents": {"own": own, "base": {}}}
+    lib.make_file(home / ".config/carrel/carrel.json", json.dumps(mine))
+    write(project, {"agents": {"base": {"command": ["echo", "evil"]}, "more": {}}})
+    assert lib.succeeded(lib.carrel("run", "-y", "own")) == b"own\n"
+    own["extends"] = "base"
+    del own["command"]
+    mine["agents"]["base"]["command"] = ["echo", "base"]
+    lib.make_file(home / ".config/carrel/carrel.json", json.dumps(mine))
+    assert lib.succeeded(lib.carrel("run", "-y", "own")) == b"base\n"
+    # The project's own agents may build on the user's, once it is approved.
+    env = write(project, {"agents": {"more": {"extends": "own"}}})
+    lib.failed_clearly(lib.carrel("run", "-y", "more"), "not approved")
+    assert lib.succeeded(lib.carrel("run", "-y", "more", env=env)) == b"base\n"
+
+
+def test_a_plan_is_the_same_in_a_file_as_on_the_terminal(project, mine):
+    """Of a conversation, if that is where it was asked for."""
+    child = lib.terminal([lib.program(), "plan"], env=mine, size=(200, 300))
+    child.expect(r"command +([^\r]*)\r")
+    shown = child.match[1].decode().replace("\x1b[0m", "")
+    child = lib.terminal(["sh", "-c", f"{lib.program()} plan > file"], env=mine)
+    assert lib.finish(child) == 0
+    assert shown in (project / "file").read_text() and " -p " not in shown
+    piped = lib.succeeded(lib.carrel("plan", env=mine)).decode()
+    assert " -p " in piped
+
+
+def test_what_does_nothing_is_refused(project, mine):
+    lib.failed_clearly(lib.carrel("run", "-y", "--events", "--", "true"), "--events")
+    env = declare(project)
+    lib.failed_clearly(lib.carrel("run", "-y", "--events", "x", env=env), "--events")
+    env = write(project, {"mine": {"harness": "gemini", "effort": "high"}})
+    lib.failed_clearly(lib.carrel("run", "-y", env=env | mine), "mine.effort")
+
+
+def test_settings_that_name_what_is_nowhere(project, mine):
+    plan = json.loads(lib.succeeded(lib.carrel("plan", "--json", "--", "true")))
+    where = lib.current.home / ".local/state/carrel/instances" / plan["instance"]["id"]
+    lib.make_file(where / "settings.json", '{"home": "declared", "skills": ["none"]}')
+    lib.failed_clearly(lib.carrel("run", "-y", env=mine), '"none" is not declared', "mine.skills")
+
+
+def test_a_warning_comes_before_the_box(project, mine):
+    env = write(project, {"mine": {"home": "direct"}}) | mine
+    child = lib.terminal([lib.program(), "-y"], env=env, size=(60, 300))
+    child.expect_exact("can change your own configuration")
+    child.expect_exact("--append-system-prompt-file")
+    assert lib.finish(child) == 0

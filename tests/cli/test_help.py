@@ -21,6 +21,8 @@ COMMANDS = {
     "agents": ["-m", "--manifest", "--json"],
     "init": ["--print"],
     "trust": ["--show", "--json", "--revoke"],
+    "instances": ["--json", "-n", "--dry-run", "-y", "--yes"],
+    "gc": ["-n", "--dry-run", "--json"],
     "check": ["--json"],
     "help": [],
     "version": [],
@@ -97,7 +99,7 @@ def test_version():
     [
         (["rnu"], ["'rnu'", "'run'"]),
         (["help", "pln"], ["'pln'", "'plan'"]),
-        (["--verison"], ["'--verison'", "'--version'"]),
+        (["--verison"], ["'--verison'", "carrel run"]),
         (["run", "--netwrok=none", "--", "true"], ["'--netwrok'", "'--network'"]),
         (["run", "--network=hots", "--", "true"], ["'hots'", "none or host", "'host'"]),
         (["run", "--limit=tiem=3", "--", "true"], ["'tiem'", "'time'", "scratch"]),

@@ -169,10 +169,14 @@ def test_trust_of_another_file(project, place):
     other = declare(place / "elsewhere", SIMPLE, "other.json")
     os.symlink(other, project / NAME)
     approve("../elsewhere/other.json")
-    assert trust_state()["path"] == str(other)
-    assert trust_state()["state"] == "given", "a link is what it leads to"
+    assert trust_state(str(other)) | {"state": "given", "path": str(other)} == trust_state(str(other))
+    # A link to it is another: its relative paths begin elsewhere.
+    assert trust_state()["path"] == str(project / NAME)
+    assert trust_state()["state"] == "new"
+    approve()
     assert "no longer approved" in output("trust", "--revoke", str(project / NAME))
-    assert trust_state(str(other))["state"] == "new"
+    assert trust_state()["state"] == "new"
+    assert trust_state(str(other))["state"] == "given"
 
 
 def test_trust_of_what_cannot_be(project):
@@ -297,14 +301,14 @@ def test_agents_of_an_unapproved_manifest_are_listed_with_a_word(library):
 
 
 def test_agents_of_both_files(project, home):
-    own = declare(home / ".config/carrel", {"agents": {"x": {"model": "o"}, "mine": {}}})
+    own = declare(home / ".config/carrel", {"agents": {"x": {"model": "o"}, "own": {}}})
     declare(project, {"agents": {"x": {"model": "p"}}})
     found = agents()
     assert [(a["name"], a["model"], a["approved"]) for a in found.values()] == [
-        ("x", "p", False), ("mine", None, True)]  # fmt: skip
-    assert found["mine"]["file"] == str(own)
+        ("x", "p", False), ("own", None, True)]  # fmt: skip
+    assert found["own"]["file"] == str(own)
     other = declare(project, {"agents": {"other": {}}}, "other.json")
-    assert list(agents("-m", "other.json")) == ["other", "x", "mine"]
+    assert list(agents("-m", "other.json")) == ["other", "x", "own"]
     assert agents("--manifest", str(other))["other"]["file"] == str(other)
 
 

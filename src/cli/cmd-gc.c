@@ -1,0 +1,162 @@
+/*
+ * cli/cmd-gc.c - carrel gc
+ *
+ * What is removed cannot be had again, so all that is not certain is kept and said. See
+ * instance_root() for when a root is gone, and state/instances.c for how one is removed.
+ */
+#include "cli/cmd.h"
+#include "cli/instances.h"
+#include "cli/opt.h"
+#include "state/instance.h"
+#include "base/fault.h"
+#include "base/json.h"
+#include "base/str.h"
+
+#include <errno.h>
+
+struct gc_args {
+	bool json, dry;
+};
+
+struct kept {
+	const struct instance *i;
+	const char *why;
+};
+
+struct outcome {
+	VEC(const struct instance *) removed;
+	VEC(struct kept) kept; /* those that a person may want to know about */
+	unsigned int leftovers;
+	size_t others;
+	bool failed;
+};
+
+static void keep(const struct instance *i, const char *why, struct outcome *o)
+{
+	vec_push(&o->kept, ((struct kept){ i, why }));
+	cmd_note(mem_printf("kept %s%s%s: %s", str_visible(i->id), i->root ? " of " : "",
+		i->root ? str_visible(i->root) : "", why));
+}
+
+static void collect(const struct instance *i, bool dry, struct outcome *o)
+{
+	enum instance_root root = i->problem ? ROOT_UNSURE : instance_root(i->root);
+	struct fault f = { 0 };
+	int rc;
+
+	if (i->problem) {
+		keep(i, i->problem, o);
+	} else if (root == ROOT_UNSURE) {
+		keep(i, "its root cannot be found, but may be on a disk that is not mounted",
+			o);
+	} else if (root == ROOT_THERE) {
+		o->others++;
+	} else if (i->running) {
+		keep(i, "its root is gone, but a box runs in it", o);
+	} else {
+		rc = dry ? 0 : instance_remove(i, true, &f);
+		if (rc == -EBUSY || rc == -EEXIST) {
+			keep(i, f.text, o);
+		} else if (rc < 0) {
+			o->failed = true;
+			cmd_fail(&f);
+		} else {
+			vec_push(&o->removed, i);
+			cmd_note(mem_printf("%s %s: %s is gone",
+				dry ? "would remove" : "removed", i->id, str_visible(i->root)));
+		}
+	}
+}
+
+static int print_json(const struct outcome *o, bool dry)
+{
+	struct str out = { 0 };
+	struct json j = { .out = &out, .indent = true };
+
+	json_open(&j, NULL, '{');
+	json_bool(&j, "dryRun", dry);
+	json_open(&j, "removed", '[');
+	vec_each(i, &o->removed) {
+		json_open(&j, NULL, '{');
+		json_string(&j, "id", (*i)->id);
+		json_string(&j, "root", (*i)->root);
+		json_number(&j, "bytes", (long long)(*i)->bytes);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_open(&j, "kept", '[');
+	vec_each(k, &o->kept) {
+		json_open(&j, NULL, '{');
+		json_string(&j, "id", k->i->id);
+		json_string(&j, "root", k->i->root);
+		json_string(&j, "why", k->why);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_number(&j, "leftovers", o->leftovers);
+	json_number(&j, "others", (long long)o->others);
+	json_close(&j, '}');
+	str_addc(&out, '\n');
+	return cmd_print(&out);
+}
+
+static int print_text(const struct outcome *o, bool dry)
+{
+	unsigned long long bytes = 0;
+	struct str out = { 0 };
+
+	vec_each(i, &o->removed)
+		bytes += (*i)->bytes;
+	str_addf(&out, "%s%zu removed (%s), %zu kept", dry ? "dry run: " : "", o->removed.n,
+		instances_size(bytes), o->kept.n + o->others);
+	if (o->leftovers)
+		str_addf(&out, ", %u left over from broken-off removals", o->leftovers);
+	str_addc(&out, '\n');
+	return cmd_print(&out);
+}
+
+static int cmd_gc(void *args, int argc, char **argv)
+{
+	const struct gc_args *a = args;
+	struct outcome o = { 0 };
+	instance_vec all = { 0 };
+	struct fault f = { 0 };
+	int rc;
+
+	(void)argc, (void)argv;
+	if (instance_list(true, &all, &f) < 0)
+		return cmd_fail(&f);
+	f = (struct fault){ 0 };
+	if (instance_sweep(a->dry, &o.leftovers, &f) < 0) {
+		o.failed = true;
+		cmd_fail(&f);
+	}
+	vec_each(i, &all)
+		collect(i, a->dry, &o);
+	rc = a->json ? print_json(&o, a->dry) : print_text(&o, a->dry);
+	return rc || !o.failed ? rc : EXIT_CARREL;
+}
+
+static const struct opt gc_opts[] = {
+	OPT_FLAG('n', "dry-run", struct gc_args, dry, "only say what would be removed"),
+	OPT_FLAG(0, "json", struct gc_args, json, "print the outcome as JSON"),
+	OPT_END,
+};
+
+const struct cmd cmd_gc_entry = {
+	.name = "gc",
+	.about = "remove what was kept for projects that are gone",
+	.detail =
+		"An instance is removed when the root of its project does not exist any more, "
+		"and no box runs in it. Each is named on standard error. One whose root cannot "
+		"be looked at is kept. So is one that may be on a disk that is not mounted: "
+		"the "
+		"nearest directory above it that exists is empty, or one where you could not "
+		"have removed anything. `carrel instances reset ID` removes such a one.\n"
+		"\n"
+		"What is not an instance, or was made by another version, is left alone and "
+		"mentioned.",
+	.opts = gc_opts,
+	.size = sizeof(struct gc_args),
+	.run = cmd_gc,
+};

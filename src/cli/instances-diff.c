@@ -1,0 +1,345 @@
+/*
+ * cli/instances-diff.c - carrel instances diff, and take
+ *
+ * Whatever is shown here was written by a box: names and contents are made visible, and
+ * nothing of it is believed. Only a person at a terminal can take something over: no option
+ * does, or what runs in a box could wait for a script that does.
+ */
+#include "cli/cmd.h"
+#include "cli/confirm.h"
+#include "cli/instances.h"
+#include "harness/harness.h"
+#include "run/survey.h"
+#include "state/changes.h"
+#include "state/instance.h"
+#include "base/diff.h"
+#include "base/fault.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define RUNS "would run as you, outside of any box"
+
+/* What a client runs or obeys; the first that fits. As path_match() has it. */
+static const struct {
+	const char *pattern, *what;
+} loud[] = {
+	{ "settings*.json",
+		"settings: hooks and programs in it " RUNS
+		", and it says what needs no asking" },
+	{ "config.toml",
+		"settings: programs in it " RUNS ", and it says what needs no asking" },
+	{ "opencode.json*", "settings: programs in it " RUNS },
+	{ "requirements.toml", "settings: it says what needs no asking" },
+	{ ".claude.json", "settings: MCP servers in it " RUNS },
+	{ "*mcp*.json", "MCP servers: they " RUNS },
+	{ "hooks.json", "hooks: they " RUNS },
+	{ "hooks/**", "a hook: it " RUNS },
+	{ "CLAUDE.md", "instructions that every session of yours would obey" },
+	{ "AGENTS*.md", "instructions that every session of yours would obey" },
+	{ "GEMINI.md", "instructions that every session of yours would obey" },
+	{ "rules/**", "a rule that sessions of yours would obey" },
+	{ "plugins/**", "a plugin: its hooks and servers " RUNS },
+	{ "plugin/**", "a plugin: it " RUNS },
+	{ "extensions/**", "an extension: its servers " RUNS },
+	{ "tools/**", "a tool: it " RUNS },
+	{ "tool/**", "a tool: it " RUNS },
+	{ "commands/**", "a command that sessions of yours would obey" },
+	{ "command/**", "a command that sessions of yours would obey" },
+	{ "prompts/**", "a command that sessions of yours would obey" },
+	{ "agents/**", "an agent that sessions of yours would use" },
+	{ "agent/**", "an agent that sessions of yours would use" },
+	{ "skills/**", "a skill that sessions of yours would use" },
+	{ "output-styles/**", "instructions that sessions of yours would obey" },
+};
+
+/* What is to be said loudly about it; or NULL. */
+static const char *danger(const struct change *c)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(loud); i++) {
+		const char *p = loud[i].pattern, *slash = strchr(p, '/');
+
+		if (path_match(p, c->name) ||
+			(slash && !strncmp(c->name, p, (size_t)(slash - p)) &&
+				!c->name[slash - p]))
+			return loud[i].what;
+	}
+	if (c->box.type == TYPE_FILE && c->box.mode & 0111)
+		return "a program: it " RUNS ", if something calls it";
+	if (c->box.type == TYPE_LINK)
+		return "a link: it may lead anywhere";
+	return NULL;
+}
+
+static const char *verb(const struct change *c)
+{
+	return c->users.type == TYPE_NONE  ? "added"
+		: c->box.type == TYPE_NONE ? "deleted"
+					   : "changed";
+}
+
+/* ---- the contents ---- */
+
+static bool is_login(const struct known_part *p, const struct change *c)
+{
+	return p->harness->login && !strcmp(path_join(p->path, c->name), p->harness->login);
+}
+
+static bool is_text(const struct change_side *s)
+{
+	return s->type == TYPE_NONE || (s->text && diff_is_text(s->text, s->n));
+}
+
+static const char *side_text(const struct change_side *s)
+{
+	switch (s->type) {
+	case TYPE_NONE:
+		return "nothing";
+	case TYPE_FILE:
+		return mem_printf("a file of %s", instances_size(s->size));
+	case TYPE_DIR:
+		return "a directory";
+	case TYPE_LINK:
+		return mem_printf("a link to %s", s->link ? str_visible(s->link) : "?");
+	case TYPE_OTHER:
+		break;
+	}
+	return "something that is no file";
+}
+
+/* Why the contents are not shown; or NULL. */
+static const char *unshown(const struct known_part *p, const struct change *c)
+{
+	if (is_login(p, c))
+		return "what you are logged in with is not shown";
+	if (is_text(&c->users) && is_text(&c->box))
+		return NULL;
+	return mem_printf("%s%s%s", c->users.type == TYPE_NONE ? "" : side_text(&c->users),
+		c->users.type == TYPE_NONE || c->box.type == TYPE_NONE ? "" : " → ",
+		c->box.type == TYPE_NONE ? "" : side_text(&c->box));
+}
+
+static void add_contents(struct str *out, const struct known_part *p, const struct change *c)
+{
+	const char *instead = unshown(p, c);
+
+	if (c->users.type == TYPE_FILE && c->box.type == TYPE_FILE &&
+		c->users.mode != c->box.mode)
+		str_addf(out, "    mode %04o → %04o\n", c->users.mode, c->box.mode);
+	if (instead)
+		str_addf(out, "    (%s)\n", instead);
+	else
+		diff_add(out, c->users.text, c->users.n, c->box.text, c->box.n, "    ");
+}
+
+static void add_change(struct str *out, const struct known_part *p, const struct change *c)
+{
+	const char *what = danger(c);
+
+	str_addf(out, "%c %-8s ~/%s/%s\n", what ? '!' : ' ', verb(c), str_visible(p->path),
+		str_visible(c->name));
+	if (what)
+		str_addf(out, "  ! %s\n", what);
+}
+
+/* ---- diff ---- */
+
+static void json_side(struct json *j, const char *key, const struct change_side *s)
+{
+	static const char *const types[] = {
+		[TYPE_NONE] = NULL,
+		[TYPE_FILE] = "file",
+		[TYPE_DIR] = "directory",
+		[TYPE_LINK] = "link",
+		[TYPE_OTHER] = "other",
+	};
+
+	json_open(j, key, '{');
+	json_string(j, "type", types[s->type]);
+	if (s->type == TYPE_FILE) {
+		json_number(j, "size", (long long)s->size);
+		json_string(j, "mode", mem_printf("%04o", s->mode));
+	}
+	if (s->link)
+		json_string(j, "link", s->link);
+	json_close(j, '}');
+}
+
+static void json_change(struct json *j, const struct known_part *p, const struct change *c)
+{
+	struct str diff = { 0 };
+
+	if (!unshown(p, c))
+		diff_add(&diff, c->users.text, c->users.n, c->box.text, c->box.n, "");
+	json_open(j, NULL, '{');
+	json_string(j, "harness", p->harness->name);
+	json_string(j, "path", path_join(p->layers.users, c->name));
+	json_string(j, "name", mem_printf("~/%s/%s", p->path, c->name));
+	json_string(j, "change", verb(c));
+	json_string(j, "danger", danger(c));
+	json_side(j, "yours", &c->users);
+	json_side(j, "boxes", &c->box);
+	json_string(j, "diff", diff.len ? diff.p : NULL);
+	json_close(j, '}');
+}
+
+int instances_diff(const struct instances_args *a, int argc, char **argv)
+{
+	struct str out = { 0 };
+	struct json j = { .out = &out, .indent = true };
+	known_parts parts = { 0 };
+	struct fault f = { 0 };
+	struct instance i;
+	size_t n = 0;
+
+	if (instances_pick(argc ? argv[0] : NULL, &i, &f) < 0)
+		return cmd_fail(&f);
+	instances_parts(&i, &parts);
+	if (a->json)
+		json_open(&j, NULL, '[');
+	vec_each(p, &parts) {
+		change_vec all = { 0 };
+
+		if (changes_find(&p->layers, NULL, &all, &f) < 0)
+			return cmd_fail(&f);
+		n += all.n;
+		vec_each(c, &all)
+			if (a->json) {
+				json_change(&j, p, c);
+			} else {
+				add_change(&out, p, c);
+				add_contents(&out, p, c);
+			}
+	}
+	if (a->json) {
+		json_close(&j, ']');
+		str_addc(&out, '\n');
+	}
+	if (i.running)
+		cmd_note(mem_printf("%u running: what that changes is seen when it has ended",
+			i.running));
+	if (!n && !a->json)
+		cmd_note(mem_printf("no box has changed anything in your configuration, for %s",
+			str_visible(i.root)));
+	return out.len ? cmd_print(&out) : 0;
+}
+
+/* ---- take ---- */
+
+struct taken {
+	const struct known_part *part;
+	struct change change;
+};
+
+/* The name below a part that a word means: as it is listed, absolute, or relative to it. */
+static const char *name_in(const struct known_part *p, const char *word)
+{
+	const char *shown = path_join(survey_home(), p->path), *path;
+
+	if (str_starts(word, "~/"))
+		word = path_join(survey_home(), word + 2);
+	path = path_clean(path_join(p->layers.users, word));
+	if (path_within(path, p->layers.users))
+		return path_below(path, p->layers.users);
+	return path_within(path, shown) ? path_below(path, shown) : NULL;
+}
+
+static int find_taken(const known_parts *parts, const char *word, struct taken *ret,
+	struct fault *f)
+{
+	change_vec found = { 0 };
+
+	vec_each(p, parts) {
+		const char *name = name_in(p, word);
+		int rc = name && *name ? changes_find(&p->layers, name, &found, f) : 0;
+
+		if (rc < 0)
+			return rc;
+		if (!found.n)
+			continue;
+		*ret = (struct taken){ p, found.v[0] };
+		return 0;
+	}
+	fault_set(f, 0, "%s: no box has changed such a file", str_visible(word));
+	return fault_fix(f, "`carrel instances diff` lists what was changed.");
+}
+
+static int ask(const struct taken *t, struct fault *f)
+{
+	struct str question = { 0 };
+	int answer;
+
+	add_change(&question, t->part, &t->change);
+	add_contents(&question, t->part, &t->change);
+	str_addf(&question, "\nMake this change in %s?",
+		str_visible(path_join(t->part->layers.users, t->change.name)));
+	answer = confirm(question.p, f);
+	if (answer < 0) {
+		fault_set(f, 0, "nothing was taken over: there is no terminal to ask on");
+		return fault_fix(f, "It is for a person who has seen what changes.");
+	}
+	return answer;
+}
+
+/* 1: it was, 0: it was not wanted. */
+static int take_one(const struct taken *t, struct fault *f)
+{
+	const char *path = path_join(t->part->layers.users, t->change.name);
+	struct str out = { 0 };
+	int rc = ask(t, f);
+
+	if (rc > 0) {
+		rc = changes_take(&t->part->layers, &t->change, f);
+		if (rc < 0)
+			return rc;
+		str_addf(&out, "%s is %s\n", str_visible(path),
+			t->change.box.type == TYPE_NONE ? "removed" : "yours now");
+		return cmd_print(&out) ? fault_set(f, 0, "standard output") : 1;
+	}
+	if (rc == 0)
+		cmd_note(mem_printf("%s was not taken over", str_visible(path)));
+	return rc;
+}
+
+static int prepare(const struct instance *i, int argc, char **argv, known_parts *parts,
+	struct taken *ret, struct fault *f)
+{
+	int rc = 0;
+
+	if (!argc)
+		return fault_set(f, 0, "which file? `carrel instances diff` lists them");
+	if (i->running) {
+		fault_set(f, 0, "%s: a box of %s runs, and its layers are in use", i->id,
+			str_visible(i->root));
+		return fault_fix(f, "End it, then try again.");
+	}
+	instances_parts(i, parts);
+	for (int n = 0; rc == 0 && n < argc; n++)
+		rc = find_taken(parts, argv[n], &ret[n], f);
+	return rc;
+}
+
+int instances_take(const struct instances_args *a, int argc, char **argv)
+{
+	struct taken *files = mem_alloc((size_t)(argc + 1) * sizeof(*files));
+	bool named = argc > 1 && instances_is_id(argv[0]), all = true;
+	known_parts parts = { 0 };
+	struct fault f = { 0 };
+	struct instance i;
+	int rc = instances_pick(named ? argv[0] : NULL, &i, &f);
+
+	(void)a;
+	argc -= named, argv += named;
+	if (rc == 0)
+		rc = prepare(&i, argc, argv, &parts, files, &f);
+	for (int n = 0; rc >= 0 && n < argc; n++) {
+		rc = take_one(&files[n], &f);
+		all &= rc > 0;
+	}
+	if (rc < 0)
+		return cmd_fail(&f);
+	return all ? 0 : EXIT_CARREL;
+}

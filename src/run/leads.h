@@ -1,0 +1,18 @@
+/*
+ * run/leads.h - where the user's own configuration leads to
+ *
+ * Many keep it in a repository of dotfiles, and what is in ~/.claude are links. In a box they
+ * would lead nowhere. What they lead to is shown at its own path, read-only.
+ */
+#ifndef RUN_LEADS_H
+#define RUN_LEADS_H
+
+struct request;
+
+/* For the links directly in dir, and in the directories in it; dir is canonical. */
+void leads_of_dir(const char *dir, struct request *r);
+
+/* For the directories that a JSON file in dir names under "path": local plugins. */
+void leads_of_file(const char *dir, const char *name, struct request *r);
+
+#endif

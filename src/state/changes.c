@@ -1,0 +1,483 @@
+/*
+ * state/changes.c - the layers compared with what they lie on
+ *
+ * All layers are gone through at once, the newest first, as overlayfs does it: the first one
+ * that has a name decides, and directories are merged down to one that is opaque or to
+ * something else of that name. Layers are a box's work, so links are not followed in them; in
+ * the user's directory they are not either, so that a link of his is compared as a link.
+ */
+#include "state/changes.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+	MOST_DEPTH = 64,
+	MOST_TEXT = 1 << 20,   /* of a file that is shown */
+	MOST_TEXTS = 64 << 20, /* of all of them */
+	MOST_TAKEN = 64 << 20, /* of a file that is asked for by name */
+	MOST_LAYERS = 128,
+};
+
+struct search {
+	const struct layers *l;
+	const char *only;
+	tree_names own; /* names at the top that are not the layers' */
+	size_t texts;   /* bytes read so far */
+	change_vec *ret;
+};
+
+/* What may be merged at one path: descriptors, the newest first. */
+struct stack {
+	int v[MOST_LAYERS];
+	const char *session[MOST_LAYERS]; /* the top of one that is not frozen yet; or NULL */
+	size_t n;
+};
+
+static void close_stack(struct stack *s)
+{
+	while (s->n)
+		close(s->v[--s->n]);
+}
+
+/* ---- one side ---- */
+
+static enum change_type type_of(mode_t mode)
+{
+	return S_ISREG(mode)    ? TYPE_FILE
+		: S_ISDIR(mode) ? TYPE_DIR
+		: S_ISLNK(mode) ? TYPE_LINK
+				: TYPE_OTHER;
+}
+
+static struct change_side look(int dir, const char *name)
+{
+	struct change_side side = { 0 };
+	char link[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+
+	if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return side;
+	side.type = type_of(st.st_mode);
+	side.mode = st.st_mode & 0777;
+	side.size = (unsigned long long)st.st_size;
+	n = side.type == TYPE_LINK ? readlinkat(dir, name, link, sizeof(link)) : -1;
+	if (n >= 0)
+		side.link = mem_strndup(link, (size_t)n);
+	return side;
+}
+
+static void read_side(struct search *s, int dir, const char *name, struct change_side *side)
+{
+	size_t most = s->only ? MOST_TAKEN : MOST_TEXT;
+
+	if (side->type != TYPE_FILE || side->size > most || s->texts > MOST_TEXTS)
+		return;
+	side->text = tree_read(dir, name, most, &side->n);
+	s->texts += side->text ? side->n : 0;
+}
+
+static bool same_bytes(int a, int b)
+{
+	char x[1 << 14], y[1 << 14];
+	ssize_t n, m;
+
+	do {
+		n = read(a, x, sizeof(x));
+		m = read(b, y, sizeof(y));
+		if (n < 0 || n != m || memcmp(x, y, (size_t)n) != 0)
+			return false;
+	} while (n);
+	return true;
+}
+
+static bool same(int users, int box, const char *name, const struct change_side *u,
+	const struct change_side *b)
+{
+	auto_close int x = -1, y = -1;
+
+	if (u->type != b->type || u->mode != b->mode)
+		return false;
+	if (u->type == TYPE_LINK)
+		return u->link && b->link && !strcmp(u->link, b->link);
+	if (u->type != TYPE_FILE || u->size != b->size)
+		return u->type == TYPE_DIR;
+	x = tree_open_file(users, name);
+	y = tree_open_file(box, name);
+	return x >= 0 && y >= 0 && same_bytes(x, y);
+}
+
+/* ---- going through ---- */
+
+static bool wanted(const struct search *s, const char *path)
+{
+	return !s->only || !strcmp(s->only, path);
+}
+
+/* Is what is asked for at or below this path? */
+static bool on_the_way(const struct search *s, const char *path)
+{
+	size_t n = strlen(path);
+
+	return !s->only || (!strncmp(s->only, path, n) && strchr("/", s->only[n]));
+}
+
+/* box -1: it is gone. */
+static void compare(struct search *s, int users, int box, const char *name, const char *path)
+{
+	struct change c = { .name = path, .users = look(users, name), .box = look(box, name) };
+
+	if (!wanted(s, path) || (c.users.type == TYPE_NONE && c.box.type == TYPE_NONE) ||
+		(box >= 0 && same(users, box, name, &c.users, &c.box)))
+		return;
+	read_side(s, users, name, &c.users);
+	read_side(s, box, name, &c.box);
+	vec_push(s->ret, c);
+}
+
+static int walk(struct search *s, struct stack *stack, int users, bool hidden, const char *path,
+	int depth);
+
+static bool has(const tree_names *names, const char *name)
+{
+	vec_each(one, names)
+		if (!strcmp(*one, name))
+			return true;
+	return false;
+}
+
+/*
+ * The directories of that name that are merged, from layer `first` on; true: nothing
+ * below them is seen.
+ */
+static bool descend(const struct stack *stack, size_t first, const char *name,
+	struct stack *ret)
+{
+	for (size_t i = first; i < stack->n; i++) {
+		struct change_side side = look(stack->v[i], name);
+		int fd = side.type == TYPE_DIR ? openat(stack->v[i], name, DIR_FLAGS) : -1;
+
+		if (side.type == TYPE_NONE)
+			continue;
+		if (fd < 0)
+			return true;
+		ret->session[ret->n] = NULL;
+		ret->v[ret->n++] = fd;
+		if (tree_is_opaque(fd))
+			return true;
+	}
+	return false;
+}
+
+static int walk_dir(struct search *s, struct stack *stack, size_t first, int users,
+	const char *name, const char *path, int depth)
+{
+	struct stack *sub = mem_alloc(sizeof(*sub));
+	struct change_side u = look(users, name);
+	bool hidden = descend(stack, first, name, sub);
+	auto_close int under = u.type == TYPE_DIR ? openat(users, name, DIR_FLAGS) : -1;
+	size_t before = s->ret->n;
+	int rc = 0;
+
+	/* Something else is in its place; or it cannot be read. */
+	if ((u.type != TYPE_NONE && u.type != TYPE_DIR) || !sub->n)
+		compare(s, users, stack->v[first], name, path);
+	if (depth < MOST_DEPTH)
+		rc = walk(s, sub, under, hidden, path, depth + 1);
+	/* A directory of its own, with nothing in it. */
+	if (rc == 0 && u.type == TYPE_NONE && s->ret->n == before)
+		compare(s, -1, stack->v[first], name, path);
+	close_stack(sub);
+	return rc;
+}
+
+/* What was only put there for the box, or to be mounted on. */
+static bool not_the_boxes(const struct search *s, const struct stack *stack, size_t i,
+	const char *name, int depth)
+{
+	return depth == 0 &&
+		(has(&s->own, name) ||
+			(stack->session[i] &&
+				layers_was_put(stack->session[i], stack->v[i], name)));
+}
+
+static int walk_name(struct search *s, struct stack *stack, int users, const char *name,
+	const char *path, int depth)
+{
+	for (size_t i = 0; i < stack->n; i++) {
+		enum change_type type = look(stack->v[i], name).type;
+
+		if (type == TYPE_NONE || not_the_boxes(s, stack, i, name, depth))
+			continue;
+		if (type == TYPE_DIR)
+			return walk_dir(s, stack, i, users, name, path, depth);
+		compare(s, users, tree_is_whiteout(stack->v[i], name) ? -1 : stack->v[i], name,
+			path);
+		return 0;
+	}
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int walk(struct search *s, struct stack *stack, int users, bool hidden, const char *path,
+	int depth)
+{
+	tree_names names = { 0 }, theirs = { 0 };
+	const char *last = NULL;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < stack->n; i++)
+		rc = tree_list(stack->v[i], &names);
+	if (names.n)
+		qsort(names.v, names.n, sizeof(*names.v), by_name);
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		const char *full = *path ? path_join(path, names.v[i]) : names.v[i];
+
+		if ((!last || strcmp(last, names.v[i])) && on_the_way(s, full))
+			rc = walk_name(s, stack, users, names.v[i], full, depth);
+		last = names.v[i];
+	}
+	if (rc == 0 && hidden && users >= 0)
+		rc = tree_list(users, &theirs);
+	for (size_t i = 0; rc == 0 && i < theirs.n; i++)
+		if (!has(&names, theirs.v[i]))
+			compare(s, users, -1, theirs.v[i], path_join(path, theirs.v[i]));
+	return rc;
+}
+
+/* ---- all of it ---- */
+
+static void add_layer(struct stack *stack, const char *path, const char *session)
+{
+	int fd = stack->n < MOST_LAYERS ? open(path, DIR_FLAGS) : -1;
+
+	if (fd < 0)
+		return;
+	stack->session[stack->n] = session;
+	stack->v[stack->n++] = fd;
+}
+
+static int open_stack(const struct layers *l, struct stack *ret, struct fault *f)
+{
+	tree_names sessions = { 0 }, frozen = { 0 };
+	int rc = layers_numbered(l->dir, "sessions", &sessions, f);
+
+	if (rc == 0)
+		rc = layers_numbered(l->dir, "layers", &frozen, f);
+	while (rc == 0 && sessions.n-- > 0) {
+		const char *one = mem_printf("%s/sessions/%s", l->dir, sessions.v[sessions.n]);
+
+		if (!layers_is_running(l->dir, sessions.v[sessions.n]))
+			add_layer(ret, path_join(one, "upper"), one);
+	}
+	while (rc == 0 && frozen.n-- > 0)
+		add_layer(ret, mem_printf("%s/layers/%s", l->dir, frozen.v[frozen.n]), NULL);
+	return rc;
+}
+
+static int find(const struct layers *l, const char *only, change_vec *ret, struct fault *f)
+{
+	auto_close int own = open(path_join(l->dir, "own"), DIR_FLAGS);
+	auto_close int users = layers_open_users(l);
+	struct search s = { .l = l, .only = only, .ret = ret };
+	struct stack *stack = mem_alloc(sizeof(*stack));
+	int rc;
+
+	if (own >= 0)
+		(void)tree_list(own, &s.own);
+	rc = open_stack(l, stack, f);
+	if (rc == 0) {
+		rc = walk(&s, stack, users, false, "", 0);
+		if (rc < 0)
+			fault_set(f, -rc, "read %s", str_visible(l->dir));
+	}
+	close_stack(stack);
+	return rc;
+}
+
+int changes_find(const struct layers *l, const char *only, change_vec *ret, struct fault *f)
+{
+	/* If it is there: to look must be possible where nothing can be written. */
+	auto_close int change = open(path_join(l->dir, "change"),
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	while (change >= 0 && flock(change, LOCK_SH) < 0)
+		if (errno != EINTR)
+			return fault_set(f, errno, "lock %s/change", str_visible(l->dir));
+	return find(l, only, ret, f);
+}
+
+/* ---- taking over ---- */
+
+static bool equal(const struct change_side *a, const struct change_side *b)
+{
+	if (a->type != b->type || a->mode != b->mode || !a->text != !b->text)
+		return false;
+	return !a->text || (a->n == b->n && !memcmp(a->text, b->text, a->n));
+}
+
+/* Nothing of it may be in use, and what dead boxes left becomes a part of it. */
+static int settle(const struct layers *l, struct fault *f)
+{
+	int busy = layers_lock(l->dir, "busy", LOCK_EX | LOCK_NB, f), rc;
+
+	if (busy < 0 && f->err == EWOULDBLOCK) {
+		fault_set(f, 0, "a box of this project runs, and its layers are in use");
+		fault_fix(f, "End it, then try again.");
+		return -EBUSY;
+	}
+	if (busy < 0)
+		return busy;
+	/* Nobody can begin as long as `change` is ours, and layers_compact() wants it. */
+	close(busy);
+	rc = layers_freeze_dead(l, f);
+	return rc < 0 ? rc : layers_compact(l, f);
+}
+
+static int still_so(const struct layers *l, const struct change *c, struct fault *f)
+{
+	change_vec now = { 0 };
+	int rc = find(l, c->name, &now, f);
+
+	if (rc < 0)
+		return rc;
+	if (now.n == 1 && equal(&now.v[0].users, &c->users) && equal(&now.v[0].box, &c->box))
+		return 0;
+	return fault_set(f, 0, "%s has changed in the meantime", str_visible(c->name));
+}
+
+/* The directory that a name is in, below dir; none of the parts may be a link. */
+static int open_parent(int dir, const char *name, bool make)
+{
+	int fd = openat(dir, ".", DIR_FLAGS);
+
+	for (const char *slash; fd >= 0 && (slash = strchr(name, '/')); name = slash + 1) {
+		const char *part = mem_strndup(name, (size_t)(slash - name));
+		int up = fd;
+
+		if (make)
+			(void)mkdirat(up, part, 0755);
+		fd = openat(up, part, DIR_FLAGS);
+		fd_close(&up);
+	}
+	return fd;
+}
+
+static mode_t mode_of(const struct change *c)
+{
+	/* What others may write is the user's decision, not the box's. */
+	return c->box.mode & ~(022 & ~c->users.mode);
+}
+
+static int write_users(int parent, const struct change *c)
+{
+	const char *new = mem_printf(".carrel-%d.new", (int)getpid());
+	auto_close int fd = -1;
+	int rc;
+
+	(void)unlinkat(parent, new, 0);
+	fd = openat(parent, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	rc = fd < 0 ? -errno : fd_write_all(fd, c->box.text, c->box.n);
+	if (rc == 0 &&
+		(fchmod(fd, mode_of(c)) < 0 || fsync(fd) < 0 ||
+			renameat(parent, new, parent, path_base(c->name)) < 0))
+		rc = -errno;
+	if (rc < 0)
+		(void)unlinkat(parent, new, 0);
+	return rc;
+}
+
+static int change_users(const struct layers *l, const struct change *c, struct fault *f)
+{
+	auto_close int users = -1, parent = -1;
+	int rc;
+
+	if (mkdir(l->users, 0700) < 0 && errno != EEXIST)
+		return fault_set(f, errno, "make %s", str_visible(l->users));
+	users = layers_open_users(l);
+	parent = users < 0 ? -1 : open_parent(users, c->name, c->box.type == TYPE_FILE);
+	if (parent < 0 && (errno == ELOOP || errno == ENOTDIR)) {
+		fault_set(f, 0, "%s: there is a link on the way", str_visible(c->name));
+		return fault_fix(f, "Copy it by hand to where it belongs.");
+	}
+	if (parent < 0)
+		return fault_set(f, errno, "open %s",
+			str_visible(path_join(l->users, c->name)));
+	if (c->box.type == TYPE_FILE)
+		rc = write_users(parent, c);
+	else
+		rc = unlinkat(parent, path_base(c->name), 0) < 0 ? -errno : 0;
+	return rc < 0 ? fault_set(f, -rc, "write %s", str_visible(path_join(l->users, c->name)))
+		      : 0;
+}
+
+/*
+ * In a directory that hides the user's it has to stay: the next box would not see the user's
+ * new file.
+ */
+static int drop(const struct layers *l, const struct change *c, struct fault *f)
+{
+	tree_names names = { 0 };
+	int rc = layers_numbered(l->dir, "layers", &names, f), up;
+	const char *name = c->name, *slash;
+	auto_close int dir = -1;
+
+	if (rc < 0 || !names.n)
+		return rc;
+	dir = open(mem_printf("%s/layers/%s", l->dir, names.v[0]), DIR_FLAGS);
+	for (; dir >= 0 && (slash = strchr(name, '/')); name = slash + 1) {
+		up = dir;
+		dir = tree_open(up, mem_strndup(name, (size_t)(slash - name)));
+		fd_close(&up);
+		if (dir >= 0 && tree_is_opaque(dir))
+			return 0;
+	}
+	if (dir >= 0 && unlinkat(dir, name, 0) < 0 && errno != ENOENT)
+		return fault_set(f, errno, "take %s out of its layer", str_visible(c->name));
+	return 0;
+}
+
+static bool is_plain(enum change_type type)
+{
+	return type == TYPE_FILE || type == TYPE_NONE;
+}
+
+int changes_take(const struct layers *l, const struct change *c, struct fault *f)
+{
+	auto_close int change = -1;
+	int rc;
+
+	if (!is_plain(c->users.type) || !is_plain(c->box.type))
+		return fault_set(f, 0, "%s: only plain files are taken over",
+			str_visible(c->name));
+	if (c->box.type == TYPE_FILE && !c->box.text)
+		return fault_set(f, EFBIG, "%s", str_visible(c->name));
+	if (!l->users)
+		return fault_set(f, 0, "your home is not known");
+	change = layers_lock(l->dir, "change", LOCK_EX, f);
+	if (change < 0)
+		return change;
+	rc = settle(l, f);
+	if (rc == 0)
+		rc = still_so(l, c, f);
+	if (rc == 0)
+		rc = change_users(l, c, f);
+	return rc < 0 ? rc : drop(l, c, f);
+}

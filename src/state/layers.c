@@ -1,0 +1,307 @@
+#include "state/layers.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, MOST_PUT = 16 << 20 };
+
+int layers_lock(const char *dir, const char *name, int how, struct fault *f)
+{
+	auto_close int fd = open(path_join(dir, name),
+		O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	int rc = fd < 0 ? -1 : 0;
+
+	while (rc == 0 && flock(fd, how) < 0)
+		if (errno != EINTR)
+			rc = -1;
+	if (rc == 0)
+		return take_fd(&fd);
+	fault_set(f, errno, "lock %s/%s", str_visible(dir), name);
+	if (f->err == ENOLCK || f->err == EOPNOTSUPP || f->err == ENOSYS)
+		fault_fix(f,
+			"Its file system has no locks; set XDG_STATE_HOME to a directory on "
+			"one that has.");
+	return -f->err;
+}
+
+/* ---- numbers ---- */
+
+static bool is_number(const char *name)
+{
+	return strlen(name) == 6 && strspn(name, "0123456789") == 6;
+}
+
+int layers_numbered(const char *dir, const char *name, tree_names *ret, struct fault *f)
+{
+	const char *path = path_join(dir, name);
+	auto_close int fd = open(path, DIR_FLAGS);
+	tree_names all = { 0 };
+	int rc = fd < 0 ? -errno : tree_list(fd, &all);
+
+	if (rc == -ENOENT)
+		return 0;
+	if (rc < 0)
+		return fault_set(f, -rc, "read %s", str_visible(path));
+	vec_each(entry, &all)
+		if (is_number(*entry))
+			vec_push(ret, *entry);
+	return 0;
+}
+
+const char *layers_next(const tree_names *have)
+{
+	unsigned long last = have->n ? strtoul(have->v[have->n - 1], NULL, 10) : 0;
+
+	return mem_printf("%06lu", last + 1);
+}
+
+bool layers_is_running(const char *dir, const char *session)
+{
+	auto_close int fd = open(mem_printf("%s/sessions/%s", dir, session), DIR_FLAGS);
+
+	/* Shared, and for a moment only: who makes a session waits for its lock. */
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+int layers_open_users(const struct layers *l)
+{
+	/* A link is followed at the very end: it is the user's own. */
+	int fd = l->users ? open(l->users, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : TREE_UNKNOWN;
+
+	if (fd >= 0 || !l->users)
+		return fd;
+	return errno == ENOENT || errno == ENOTDIR ? TREE_NOTHING : TREE_UNKNOWN;
+}
+
+/* ---- what was put there for the box ---- */
+
+static int note_put(const char *session, const char *name, const char *text)
+{
+	auto_close int fd = open(path_join(session, "put"),
+		O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	const char *line = mem_printf("%s %s\n", hash_hex(text, strlen(text)), name);
+
+	return fd < 0 ? -errno : fd_write_all(fd, line, strlen(line));
+}
+
+int layers_put(const char *session, const char *name, const char *text, struct fault *f)
+{
+	const char *new = path_join(session, "new"), *to = path_join(session, "upper");
+	auto_close int fd = -1;
+	int rc;
+
+	if (strchr(name, '/'))
+		BUG("'%s' is not at the top of a part", name);
+	rc = note_put(session, name, text);
+	if (rc == 0)
+		fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (rc == 0)
+		rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+	if (rc == 0 && rename(new, path_join(to, name)) < 0)
+		rc = -errno;
+	return rc < 0 ? fault_set(f, -rc, "write %s/%s", str_visible(to), name) : 0;
+}
+
+bool layers_was_put(const char *session, int upper, const char *name)
+{
+	const char *notes = fd_read_file(AT_FDCWD, path_join(session, "put"), MOST_PUT);
+	size_t n;
+	const char *line, *now = notes ? tree_read(upper, name, MOST_PUT, &n) : NULL;
+
+	if (!now)
+		return false;
+	line = mem_printf("%s %s\n", hash_hex(now, n), name);
+	for (const char *at = notes; (at = strstr(at, line)); at++)
+		if (at == notes || at[-1] == '\n')
+			return true;
+	return false;
+}
+
+/* Each name that was noted, once or more. */
+static void drop_put(const char *session, int upper)
+{
+	const char *notes = fd_read_file(AT_FDCWD, path_join(session, "put"), MOST_PUT);
+
+	while (notes && (notes = strchr(notes, ' '))) {
+		size_t n = strcspn(++notes, "\n");
+		const char *name = mem_strndup(notes, n);
+
+		if (layers_was_put(session, upper, name))
+			(void)unlinkat(upper, name, 0);
+		notes += n;
+	}
+}
+
+/* ---- freezing ---- */
+
+/* What was only there to be mounted on: it has a name of the project's own, and is empty. */
+static void drop_mount_points(const char *dir, int upper)
+{
+	auto_close int own = open(path_join(dir, "own"), DIR_FLAGS);
+	tree_names names = { 0 };
+	struct stat st;
+
+	if (own < 0 || tree_list(own, &names) < 0)
+		return;
+	vec_each(name, &names) {
+		(void)unlinkat(upper, *name, AT_REMOVEDIR);
+		if (fstatat(upper, *name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(st.st_mode) && st.st_size == 0)
+			(void)unlinkat(upper, *name, 0);
+	}
+}
+
+typedef VEC(int) fd_vec;
+
+static void open_lowers(const struct layers *l, const tree_names *have, fd_vec *ret)
+{
+	int users = layers_open_users(l);
+
+	vec_push(ret, users);
+	vec_each(name, have)
+		vec_push(ret, open(mem_printf("%s/layers/%s", l->dir, *name), DIR_FLAGS));
+}
+
+static int keep_upper(const struct layers *l, const char *session, int upper, struct fault *f)
+{
+	tree_names have = { 0 };
+	fd_vec lowers = { 0 };
+	int rc = layers_numbered(l->dir, "layers", &have, f);
+
+	if (rc < 0)
+		return rc;
+	open_lowers(l, &have, &lowers);
+	rc = tree_hide_journals(upper, lowers.v, lowers.n, f);
+	vec_each(fd, &lowers)
+		fd_close(fd);
+	if (rc == 0 &&
+		rename(path_join(session, "upper"),
+			mem_printf("%s/layers/%s", l->dir, layers_next(&have))) < 0)
+		rc = fault_set(f, errno, "keep what the box has written in %s",
+			str_visible(session));
+	return rc;
+}
+
+int layers_freeze(const struct layers *l, const char *session, struct fault *f)
+{
+	const char *path = mem_printf("%s/sessions/%s", l->dir, session);
+	auto_close int all = open(path_join(l->dir, "sessions"), DIR_FLAGS);
+	auto_close int one = open(path, DIR_FLAGS), upper = -1;
+	tree_names names = { 0 };
+	int rc = 0;
+
+	if (all < 0 || one < 0)
+		return fault_set(f, errno, "open %s", str_visible(path));
+	upper = tree_open(one, "upper");
+	if (upper < 0 && errno != ENOENT)
+		return fault_set(f, errno, "open %s/upper", str_visible(path));
+	if (upper >= 0) {
+		drop_mount_points(l->dir, upper);
+		drop_put(path, upper);
+		rc = tree_list(upper, &names);
+		if (rc < 0)
+			return fault_set(f, -rc, "read %s/upper", str_visible(path));
+		if (names.n)
+			rc = keep_upper(l, path, upper, f);
+	}
+	return rc < 0 ? rc : tree_remove(all, session, f);
+}
+
+int layers_freeze_dead(const struct layers *l, struct fault *f)
+{
+	tree_names sessions = { 0 };
+	int rc = layers_numbered(l->dir, "sessions", &sessions, f);
+
+	for (size_t i = 0; rc == 0 && i < sessions.n; i++) {
+		auto_close int fd =
+			open(mem_printf("%s/sessions/%s", l->dir, sessions.v[i]), DIR_FLAGS);
+
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+			rc = layers_freeze(l, sessions.v[i], f);
+	}
+	return rc;
+}
+
+/* ---- merging ---- */
+
+static int merge_all(const struct layers *l, const tree_names *names, struct fault *f)
+{
+	const char *path = path_join(l->dir, "layers");
+	auto_close int all = open(path, DIR_FLAGS), base = -1, users = layers_open_users(l);
+	int rc = 0;
+
+	base = all < 0 ? -1 : tree_open(all, names->v[0]);
+	if (base < 0)
+		return fault_set(f, errno, "open %s/%s", str_visible(path), names->v[0]);
+	for (size_t i = 1; rc == 0 && i < names->n; i++) {
+		auto_close int newer = tree_open(all, names->v[i]);
+
+		rc = newer < 0
+			? fault_set(f, errno, "open %s/%s", str_visible(path), names->v[i])
+			: tree_merge(newer, base, users, f);
+		if (rc == 0)
+			rc = tree_remove(all, names->v[i], f);
+	}
+	return rc;
+}
+
+/*
+ * A box uses the layers that were there when it began, and has noted down the newest of
+ * them: what came later is free. NULL: that cannot be told.
+ */
+static const char *newest_used(const char *dir, const tree_names *sessions)
+{
+	const char *newest = "";
+
+	vec_each(session, sessions) {
+		const char *noted;
+
+		if (!layers_is_running(dir, *session))
+			continue;
+		noted = fd_read_file(AT_FDCWD, mem_printf("%s/sessions/%s/on", dir, *session),
+			16);
+		if (!noted || (*noted && !is_number(noted)))
+			return NULL;
+		newest = strcmp(noted, newest) > 0 ? noted : newest;
+	}
+	return newest;
+}
+
+int layers_note(const char *session, const tree_names *layers, struct fault *f)
+{
+	const char *path = path_join(session, "on"),
+		   *newest = layers->n ? layers->v[layers->n - 1] : "";
+	auto_close int fd =
+		open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int rc = fd < 0 ? -errno : fd_write_all(fd, newest, strlen(newest));
+
+	return rc < 0 ? fault_set(f, -rc, "write %s", str_visible(path)) : 0;
+}
+
+int layers_compact(const struct layers *l, struct fault *f)
+{
+	tree_names names = { 0 }, sessions = { 0 }, free = { 0 };
+	const char *used;
+	int rc = layers_numbered(l->dir, "layers", &names, f);
+
+	if (rc == 0 && names.n > 1)
+		rc = layers_numbered(l->dir, "sessions", &sessions, f);
+	if (rc < 0 || names.n < 2)
+		return rc;
+	used = newest_used(l->dir, &sessions);
+	vec_each(name, &names)
+		if (used && strcmp(*name, used) > 0)
+			vec_push(&free, *name);
+	return free.n < 2 ? 0 : merge_all(l, &free, f);
+}

@@ -1,0 +1,58 @@
+/*
+ * state/layers.h - the layers of one part of an instance; for the files of state/
+ *
+ * See state/instance.h for what is where. Two locks keep order: `change` is held for a moment
+ * by whoever adds or takes away a session or a layer; `busy` is shared by all boxes that run,
+ * so who can have it alone knows that nothing is in use. Besides, each session's directory
+ * is locked by its box: one that is not is left over from a dead one.
+ */
+#ifndef STATE_LAYERS_H
+#define STATE_LAYERS_H
+
+#include <stdbool.h>
+
+#include "state/tree.h"
+
+struct fault;
+
+struct layers {
+	const char *dir;   /* HARNESS/PART of the instance */
+	const char *users; /* the user's directory that they lie on; NULL: not known */
+};
+
+/* flock(2) the file dir/name, made if need be; the descriptor. */
+int layers_lock(const char *dir, const char *name, int how, struct fault *f);
+
+/* The numbered directories in dir/name, the oldest first, and the number that is next. */
+int layers_numbered(const char *dir, const char *name, tree_names *ret, struct fault *f);
+const char *layers_next(const tree_names *have);
+
+/* Does a box hold this session? */
+bool layers_is_running(const char *dir, const char *session);
+
+/* The open directory of the user's, or TREE_NOTHING, TREE_UNKNOWN. */
+int layers_open_users(const struct layers *l);
+
+/*
+ * What is put into a session's upper directory for the box: noted down, so that it can be
+ * told from what the box wrote even after everybody has died. layers_put() writes the file
+ * whole or not at all; layers_was_put(): it is still as it was.
+ */
+int layers_put(const char *session, const char *name, const char *text, struct fault *f);
+bool layers_was_put(const char *session, int upper, const char *name);
+
+/* The rest with `change` held. */
+
+/* A box's upper directory becomes the newest layer, unless there is nothing in it. */
+int layers_freeze(const struct layers *l, const char *session, struct fault *f);
+
+/* The same for all sessions whose box is gone. */
+int layers_freeze_dead(const struct layers *l, struct fault *f);
+
+/* Note down for a new session which layers it lies on. */
+int layers_note(const char *session, const tree_names *layers, struct fault *f);
+
+/* All layers into one that no box uses. */
+int layers_compact(const struct layers *l, struct fault *f);
+
+#endif

@@ -1,0 +1,918 @@
+"""`carrel instances` and `carrel gc`: what is kept for projects, looked at and removed.
+
+The instances are built by hand, as state/instance.h lays them out, so that they can be as wrong
+as no box would leave them. The verdict is taken on the disk.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import stat
+import time
+
+import lib
+import pytest
+
+CLIENT = "claude/claude"
+
+
+def identity(root):
+    return hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+
+
+class State:
+    """The instances of the test user, and his ~/.claude."""
+
+    def __init__(self, place):
+        self.place = place
+        self.home = lib.current.home
+        self.claude = lib.make_dir(self.home / ".claude")
+        self.all = self.home / ".local" / "state" / "carrel" / "instances"
+        for path in (self.all.parents[2], self.all.parents[1], self.all.parents[0], self.all):
+            lib.make_dir(path, mode=0o700)
+
+    def instance(self, root, layers=("000001",), client=CLIENT):
+        path = self.all / identity(root)
+        lib.make_dir(path, mode=0o700)
+        lib.make_file(path / "version", "1\n", mode=0o600)
+        lib.make_file(path / "project-root", os.fsencode(root), mode=0o600)
+        part = path / client
+        for name in ("own/projects", "layers", "sessions"):
+            lib.make_file(part / name / ".made").unlink()
+        lib.make_file(part / "own" / "history.jsonl")
+        for name in ("busy", "change"):
+            lib.make_file(part / name, mode=0o600)
+        for name in layers:
+            lib.make_dir(part / "layers" / name)
+        return path
+
+    def layer(self, instance, name="000001"):
+        return instance / CLIENT / "layers" / name
+
+    def session(self, instance, number="000001"):
+        path = instance / CLIENT / "sessions" / number
+        lib.make_file(path / "upper" / ".made").unlink()
+        lib.make_dir(path / "work")
+        return path
+
+
+@pytest.fixture
+def kept(place):
+    return State(place)
+
+
+@pytest.fixture
+def one(kept, project):
+    """The instance of the project."""
+    return kept.instance(project)
+
+
+def whiteout(path):
+    os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(0, 0))
+    lib.give(path)
+
+
+def opaque(path):
+    os.setxattr(path, "user.overlay.opaque", b"y")
+
+
+@contextlib.contextmanager
+def locked(*paths, how=fcntl.LOCK_EX):
+    """As a box that runs holds them."""
+    fds = [os.open(path, os.O_RDONLY) for path in paths]
+    for fd in fds:
+        fcntl.flock(fd, how)
+    yield
+    for fd in fds:
+        os.close(fd)
+
+
+def output(*args, **how):
+    return lib.succeeded(lib.carrel(*args, **how)).decode()
+
+
+def listed(**how):
+    return {row["id"]: row for row in json.loads(output("instances", "--json", **how))}
+
+
+def vanish(place, name):
+    """A root that is gone, beside one that is there."""
+    root = place / "work" / name
+    lib.make_file(place / "work" / "another" / "file")
+    return root
+
+
+# ---- list -------------------------------------------------------------------------------
+
+
+def test_list_is_empty_at_first(place):
+    done = lib.carrel("instances")
+    assert (done.returncode, done.stdout) == (0, b"") and b"nothing is kept" in done.stderr
+    assert output("instances", "list", "--json") == "[]\n"
+    assert not (lib.current.home / ".local").exists()
+
+
+def test_list(kept, one, project):
+    lib.make_file(one / CLIENT / "own" / "projects" / "big", bytes(300000))
+    now = int(time.time())
+    os.utime(one / CLIENT / "own", (now, now - 100))
+    for name in ("layers", "sessions"):
+        os.utime(one / CLIENT / name, (now, now - 5000))
+    os.utime(one, (now, now - 5000))
+    row = listed()[identity(project)]
+    assert row["root"] == str(project) and row["dir"] == str(one)
+    assert row["harnesses"] == ["claude"] and row["problem"] is None
+    assert 300000 < row["bytes"] < 400000
+    assert row["used"] == now - 100 and row["running"] == 0
+    text = output("instances")
+    for word in (identity(project), str(project), "claude", time.strftime("%Y-%m-%d")):
+        assert word in text
+    assert text == output("instances", "list")
+
+
+def test_running_boxes_are_counted(kept, one, project):
+    first, second = kept.session(one, "000001"), kept.session(one, "000002")
+    kept.session(one, "000003")  # of one that died
+    with locked(first, second):
+        assert listed()[identity(project)]["running"] == 2
+        assert "2 running" in output("instances")
+    assert listed()[identity(project)]["running"] == 0
+
+
+def spoiled(kept, how):
+    path = kept.instance(kept.place / "gone" / how)
+    if how == "version":
+        lib.make_file(path / "version", "2\n")
+    elif how == "long version":
+        lib.make_file(path / "version", "1\n" * 100)
+    elif how == "no root":
+        (path / "project-root").unlink()
+    elif how == "root of another":
+        lib.make_file(path / "project-root", "/somewhere/else")
+    elif how == "no directory":
+        lib.remove(path)
+        lib.make_file(path, "x")
+    elif how == "a link":
+        lib.remove(path)
+        path.symlink_to(kept.place)
+    elif how == "another name":
+        path = path.rename(path.parent / "something")
+    return path
+
+
+SPOILED = {
+    "version": "another version",
+    "long version": "another version",
+    "no root": "has no project-root",
+    "root of another": "another's",
+    "no directory": "no directory",
+    "a link": "no directory",
+    "another name": "no instance",
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_what_is_no_instance_is_left_alone(kept, how):
+    """By everybody: it is mentioned, and nothing else happens."""
+    path = spoiled(kept, how)
+    lib.make_file(kept.place / "work" / "x")
+    good = kept.instance(vanish(kept.place, "good"))  # the control: this one goes
+    before = {n: e for n, e in lib.snapshot(kept.all).items() if os.fsencode(good.name) not in n}
+    assert SPOILED[how] in listed()[path.name]["problem"]
+    done = lib.carrel("gc")
+    assert done.returncode == 0 and SPOILED[how] in done.stderr.decode(), done.stderr
+    assert not good.exists() and lib.snapshot(kept.all) == before
+    if how != "another name":
+        for word in ("diff", "reset"):
+            lib.failed_clearly(lib.carrel("instances", word, path.name), SPOILED[how])
+        lib.failed_clearly(lib.carrel("instances", "set", path.name, "model=x"), SPOILED[how])
+    assert lib.snapshot(kept.all) == before
+
+
+def test_ids_may_be_short(kept, place):
+    roots = [lib.make_dir(place / f"r{i}") for i in range(17)]  # two begin alike
+    for root in roots:
+        kept.instance(root)
+    ids = sorted(identity(root) for root in roots)
+    twice = next(a[0] for a, b in zip(ids, ids[1:]) if a[0] == b[0])
+    lib.failed_clearly(lib.carrel("instances", "diff", twice), "more than one")
+    for name in ids:
+        n = next(n for n in range(1, 17) if sum(i.startswith(name[:n]) for i in ids) == 1)
+        assert output("instances", "reset", "-y", name[:n]).startswith(f"removed {name}")
+        ids = [i for i in ids if i != name]
+    lib.failed_clearly(lib.carrel("instances", "diff", "0"), "no instance '0'")
+
+
+# ---- the state directory itself ---------------------------------------------------------
+
+
+WRONG = {
+    "a link": (["instances"], "link"),
+    "a file": (["instances"], "link, or a file"),
+    "world-writable": (["instances"], "written by others"),
+    "group-writable": (["instances"], "written by others"),
+}
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_a_wrong_state_directory_is_refused(kept, how):
+    path = kept.instance(vanish(kept.place, "gone"))
+    if how == "a link":
+        elsewhere = kept.place / "elsewhere"
+        kept.all.rename(elsewhere)
+        kept.all.symlink_to(elsewhere)
+    elif how == "a file":
+        kept.all.rename(kept.place / "elsewhere")
+        lib.make_file(kept.all)
+    else:
+        kept.all.chmod(0o777 if how == "world-writable" else 0o770)
+    before = lib.snapshot(kept.place)
+    for args in (["gc"], ["gc", "-n"], ["instances"], ["instances", "reset", "-y", path.name]):
+        lib.failed_clearly(lib.carrel(*args), str(kept.all), WRONG[how][1])
+    assert lib.snapshot(kept.place) == before
+    if "writable" in how:  # the control
+        kept.all.chmod(0o700)
+        output("gc")
+        assert not path.exists()
+
+
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
+def test_a_state_directory_of_somebody_else_is_refused(kept):
+    path = kept.instance(vanish(kept.place, "gone"))
+    os.chown(kept.all, 4321, 4321)
+    kept.all.chmod(0o755)
+    for args in (["gc"], ["instances"]):
+        lib.failed_clearly(lib.carrel(*args), "another user", "4321")
+    lib.give(kept.all)
+    os.chown(path, 4321, 4321)
+    path.chmod(0o755)
+    done = lib.carrel("gc")
+    assert done.returncode == 0 and b"another user" in done.stderr and path.exists()
+    lib.give(path)
+    output("gc")
+    assert not path.exists()
+
+
+def test_a_state_directory_that_cannot_be_written(kept):
+    path = kept.instance(vanish(kept.place, "gone"))
+    kept.all.chmod(0o500)
+    if not lib.ROOT or lib.UID != 0:
+        done = lib.carrel("gc")
+        assert done.returncode == 125 and b"Permission denied" in done.stderr, done
+        assert (path / "project-root").exists()
+        assert path.name in output("instances")
+    kept.all.chmod(0o700)
+    output("gc")
+    assert not path.exists()
+
+
+# ---- gc ---------------------------------------------------------------------------------
+
+
+def test_gc_removes_exactly_the_vanished(kept, place, project):
+    here = [kept.instance(project), kept.instance(lib.make_dir(place / "with\nnewline"))]
+    gone = [kept.instance(vanish(place, name)) for name in ("a", "b\n\x1b[31m", "c/d/e")]
+    before = lib.snapshot(kept.all)
+    dry = lib.carrel("gc", "--dry-run")
+    assert lib.snapshot(kept.all) == before
+    assert b"3 removed" in dry.stdout and dry.stdout.startswith(b"dry run")
+    done = lib.carrel("gc")
+    assert done.returncode == 0
+    for path in gone:
+        assert not path.exists()
+        assert f"removed {path.name}".encode() in done.stderr
+        assert f"would remove {path.name}".encode() in dry.stderr
+    assert b"\x1b" not in done.stderr + dry.stderr + lib.carrel("instances").stdout
+    assert all((path / "project-root").exists() for path in here)
+    assert sorted(os.listdir(kept.all)) == sorted(path.name for path in here)
+    assert output("gc") == "0 removed (0), 2 kept\n"
+
+
+def test_gc_json(kept, place):
+    path = kept.instance(vanish(place, "gone"))
+    kept.instance(lib.make_dir(place / "here"))
+    lib.make_dir(kept.all / "strange")
+    lib.make_file(kept.all / ".gone-0123-1-0" / "x")
+    for args, dry in ((["-n"], True), ([], False)):
+        said = json.loads(output("gc", "--json", *args))
+        assert said["dryRun"] is dry and said["others"] == 1 and said["leftovers"] == 1
+        assert [row["id"] for row in said["removed"]] == [path.name]
+        assert said["removed"][0]["root"] == str(place / "work" / "gone")
+        assert [row["id"] for row in said["kept"]] == ["strange"]
+        assert path.exists() is dry
+
+
+def test_gc_keeps_what_may_only_be_unmounted(kept, place):
+    """Its parent is empty, cannot be looked into, or is nothing that the user could change."""
+    empty = kept.instance(lib.make_dir(place / "mnt") / "disk")
+    closed = lib.make_dir(place / "closed")
+    hidden = kept.instance(closed / "project")
+    closed.chmod(0)
+    foreign = kept.instance(pathlib.Path("/usr/no-such-project"))
+    linked = kept.instance(place / "link" / "project")
+    (place / "link").symlink_to(place / "not-mounted")
+    done = lib.carrel("gc")
+    assert done.returncode == 0 and done.stdout == b"0 removed (0), 4 kept\n"
+    for path in (empty, hidden, foreign, linked):
+        assert path.exists() and path.name.encode() in done.stderr
+    assert b"not mounted" in done.stderr
+    closed.chmod(0o755)
+    lib.make_file(place / "mnt" / "x")
+    lib.make_file(closed / "x")
+    (place / "link").unlink()
+    output("gc")
+    assert [path.exists() for path in (empty, hidden, foreign, linked)] == [0, 0, 1, 0]
+
+
+LOCKS = {
+    "session": lambda path: path / CLIENT / "sessions" / "000001",
+    "busy": lambda path: path / CLIENT / "busy",
+    "change": lambda path: path / CLIENT / "change",
+    "instance": lambda path: path,
+}
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_gc_keeps_what_runs(kept, place, lock):
+    path = kept.instance(vanish(place, "gone"))
+    kept.session(path)
+    before = lib.snapshot(path)
+    with locked(LOCKS[lock](path), how=fcntl.LOCK_EX if lock == "session" else fcntl.LOCK_SH):
+        done = lib.carrel("gc")
+        assert done.returncode == 0 and path.name.encode() in done.stderr, done
+        assert b"kept" in done.stderr and b"0 removed" in done.stdout
+        lib.failed_clearly(lib.carrel("instances", "reset", "-y", path.name), path.name)
+        assert lib.snapshot(path) == before
+    output("gc")
+    assert not path.exists()
+
+
+def plant(path, bait):
+    """What a box could leave behind so that removing it does harm elsewhere."""
+    layer = path / CLIENT / "layers" / "000001"
+    own = path / CLIENT / "own" / "projects"
+    for where in (layer, own):
+        (where / "dir").symlink_to(bait)
+        (where / "file").symlink_to(bait / "file")
+        (where / "up").symlink_to("../../../../../..")
+        lib.make_file(where / "closed" / "x")
+        os.mkfifo(where / "fifo")
+        for name in ("dir", "file", "up", "fifo"):
+            lib.give(where / name)
+        (where / "closed").chmod(0)
+    deep = own
+    for _ in range(50):
+        deep = deep / "d"
+        lib.make_dir(deep)
+    shutil.rmtree(path / CLIENT / "layers" / "000002", ignore_errors=True)
+    (path / CLIENT / "layers" / "000002").symlink_to(bait)
+    (path / "claude" / "other").symlink_to(bait)
+    (path / "harness").symlink_to(bait)
+
+
+def test_gc_follows_no_links(kept, place):
+    bait = lib.make_file(place / "bait" / "file", "mine").parent
+    lib.make_file(bait / "own" / "projects" / "x", "mine")
+    path = kept.instance(vanish(place, "gone"))
+    plant(path, bait)
+    before = lib.snapshot(bait)
+    output("instances", "diff", path.name)
+    output("gc")
+    assert not path.exists()
+    assert lib.snapshot(bait) == before
+
+
+def test_gc_can_be_killed_at_any_time(kept, place):
+    """There is a whole instance or one that the next gc removes; the others are untouched."""
+    here = kept.instance(lib.make_dir(place / "here"))
+    lib.make_file(here / CLIENT / "own" / "projects" / "x", "mine")
+    before = lib.snapshot(here)
+    rng = random.Random(1)
+    killed = whole = 0
+    for number in range(40):
+        path = kept.instance(vanish(place, f"gone{number}"))
+        for i in range(150):
+            lib.make_file(path / CLIENT / "own" / "projects" / str(i))
+        files = len(lib.snapshot(path))
+        process = lib.start("gc")
+        time.sleep(rng.random() * 0.012)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        killed += process.returncode == -signal.SIGKILL
+        if path.exists():
+            whole += 1
+            assert len(lib.snapshot(path)) == files
+        output("gc")
+        assert os.listdir(kept.all) == [here.name]
+    assert lib.snapshot(here) == before
+    assert killed > 5, (killed, whole)
+
+
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
+def test_gc_and_set_on_a_full_disk(kept, place, project):
+    """Removing needs no room; what cannot be written leaves what was there."""
+    small = place / "small"
+    small.mkdir()
+    script = """
+        mount -t tmpfs -o size=256k,mode=755 tmpfs "$1"
+        cp -a "$2/." "$1/" && chown 12345:12345 "$1"
+        dd if=/dev/zero of="$1/filler" bs=4k 2>/dev/null
+        run() { HOME=$3 XDG_STATE_HOME=$1 setpriv --reuid 12345 --regid 12345 --clear-groups \
+            "$4" "${@:6}"; echo "exit $?"; }
+        cd "$5"
+        run "$@" instances set model=new
+        run "$@" instances set
+        run "$@" gc
+        run "$@" instances set model=newer
+    """
+    gone = kept.instance(vanish(place, "gone"))
+    lib.make_file(gone / CLIENT / "own" / "projects" / "x", bytes(20000))
+    here = kept.instance(project)
+    lib.make_file(here / "settings.json", '{"model": "old"}', mode=0o600)
+    argv = ["unshare", "-m", "bash", "-c", script, "bash", small, kept.all.parents[1],
+            kept.home, lib.program(), project]  # fmt: skip
+    done = lib.execute([str(word) for word in argv], user=False)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert out.count("exit 125") == 1 and out.count("exit 0") == 3, (out, err)
+    assert "No space left" in err and f"removed {gone.name}" in err
+    assert '"model": "old"' in out and '"model": "newer"' in out and '"new"' not in out
+
+
+# ---- diff -------------------------------------------------------------------------------
+
+
+def changes(*args, **how):
+    return {row["name"]: row for row in json.loads(output("instances", "diff", "--json", *args))}
+
+
+def test_diff(kept, one, project):
+    layer = kept.layer(one)
+    for name, text in [("same", "s\n"), ("changed", "1\n2\n"), ("deleted", "d\n"),
+                       ("below/kept", "k"), ("hidden/old", "o"), ("hidden/both", "b"),
+                       ("dir/x", ""), ("linked", "l")]:  # fmt: skip
+        lib.make_file(kept.claude / name, text)
+    lib.make_file(layer / "same", "s\n")
+    lib.make_file(layer / "changed", "1\n3\n")
+    whiteout(layer / "deleted")
+    whiteout(layer / "never-there")
+    lib.make_file(layer / "below" / "new", "n")
+    lib.make_file(layer / "hidden" / "both", "b")
+    opaque(layer / "hidden")
+    whiteout(layer / "dir")
+    (layer / "linked").symlink_to("/etc/passwd")
+    lib.make_dir(layer / "empty")
+    lib.make_file(layer / "binary", b"\0\1\2")
+    lib.make_file(layer / "big", b"x\n" * 800000)
+    found = {name.removeprefix("~/.claude/"): row for name, row in changes().items()}
+    assert {name: row["change"] for name, row in found.items()} == {
+        "changed": "changed", "deleted": "deleted", "below/new": "added",
+        "hidden/old": "deleted", "dir": "deleted", "linked": "changed", "empty": "added",
+        "binary": "added", "big": "added",
+    }  # fmt: skip
+    assert found["changed"]["diff"] == "@@ -1,2 +1,2 @@\n 1\n-2\n+3\n"
+    assert found["linked"]["boxes"] == {"type": "link", "link": "/etc/passwd"}
+    assert found["binary"]["diff"] is None and found["big"]["diff"] is None
+    text = output("instances", "diff")
+    assert "    -2\n    +3\n" in text and "root:" not in text
+    assert "a file of 1.5M" in text and "a link to /etc/passwd" in text
+
+
+def test_diff_of_nothing(kept, one):
+    done = lib.carrel("instances", "diff")
+    assert (done.returncode, done.stdout) == (0, b"") and b"no box has changed" in done.stderr
+    assert output("instances", "diff", "--json") == "[]\n"
+
+
+def test_diff_sees_all_layers_as_one(kept, project):
+    one = kept.instance(project, layers=("000001", "000002", "000003"))
+    lib.make_file(kept.claude / "user", "u")
+    for number, name, text in [(1, "a", "old"), (2, "a", "new"), (1, "b", "b"), (1, "user", "x"),
+                               (2, "d/x", "x"), (1, "d/y", "y")]:  # fmt: skip
+        lib.make_file(kept.layer(one, f"00000{number}") / name, text)
+    whiteout(kept.layer(one, "000003") / "b")
+    whiteout(kept.layer(one, "000003") / "user")
+    opaque(kept.layer(one, "000002") / "d")
+    found = changes()
+    assert {name: row["change"] for name, row in found.items()} == {
+        "~/.claude/a": "added", "~/.claude/d/x": "added", "~/.claude/user": "deleted",
+    }  # fmt: skip
+    assert "+new" in found["~/.claude/a"]["diff"]
+
+
+def test_diff_of_sessions(kept, one):
+    """What a dead one left is seen without what was put there; a running one's is not."""
+    dead, runs = kept.session(one, "000001"), kept.session(one, "000002")
+    lib.make_dir(dead / "upper" / "projects")
+    lib.make_file(dead / "upper" / "history.jsonl")
+    lib.make_file(dead / "upper" / ".claude.json", "{}")
+    lib.make_file(dead / "put", f"{hashlib.sha256(b'{}').hexdigest()} .claude.json\n")
+    lib.make_file(dead / "upper" / "left", "x")
+    lib.make_file(runs / "upper" / "running", "x")
+    with locked(runs):
+        assert set(changes()) == {"~/.claude/left"}
+        assert b"1 running" in lib.carrel("instances", "diff").stderr
+    assert set(changes()) == {"~/.claude/left", "~/.claude/running"}
+    lib.make_file(dead / "upper" / ".claude.json", '{"mcpServers": {}}')
+    assert "~/.claude/.claude.json" in changes()
+
+
+LOUD = ["settings.json", "settings.local.json", "hooks/x.sh", "CLAUDE.md", "skills/a/CLAUDE.md",
+        "plugins/a/b.json", "commands/x.md", "agents/x.md", "skills/x/SKILL.md", ".mcp.json",
+        ".claude.json", "output-styles/x.md"]  # fmt: skip
+
+
+def test_diff_is_loud(kept, one):
+    layer = kept.layer(one)
+    for name in LOUD:
+        lib.make_file(layer / name, "x\n")
+    lib.make_file(layer / "program", "x\n", mode=0o755)
+    (layer / "link").symlink_to("/x")
+    lib.make_file(layer / "todos" / "x.json", "x\n")
+    found = changes()
+    for name in [*LOUD, "program", "link"]:
+        assert found[f"~/.claude/{name}"]["danger"], name
+    assert found["~/.claude/todos/x.json"]["danger"] is None
+    text = output("instances", "diff")
+    assert "! added    ~/.claude/settings.json\n  ! settings: hooks" in text
+    assert "  added    ~/.claude/todos/x.json\n    @@" in text
+
+
+def test_diff_cannot_drive_the_terminal(kept, one):
+    lib.make_file(kept.layer(one) / "a\x1b[2J\nb", "\x1b[31mred\n\u202e\n")
+    lib.make_file(kept.layer(one) / "esc", "x\n")
+    done = lib.carrel("instances", "diff")
+    assert b"\x1b" not in done.stdout and b"\\x1b[2J\\nb" in done.stdout
+
+
+def test_diff_shows_no_login(kept, one):
+    lib.make_file(kept.claude / ".credentials.json", '{"token": "the-users-secret"}')
+    lib.make_file(kept.layer(one) / ".credentials.json", '{"token": "the-boxes-secret"}')
+    for args in ([], ["--json"]):
+        text = output("instances", "diff", *args)
+        assert ".credentials.json" in text and "secret" not in text
+
+
+def test_diff_changes_nothing(kept, one, project):
+    lib.make_file(kept.layer(one) / "x", "x")
+    lib.make_dir(kept.layer(one) / "closed", mode=0)
+    kept.session(one)
+    before = lib.snapshot(lib.current.home)
+    assert set(changes()) == {"~/.claude/x", "~/.claude/closed"}
+    assert lib.snapshot(lib.current.home) == before
+    lib.failed_clearly(lib.carrel("instances", "diff", cwd=kept.place), "nothing is kept for")
+
+
+# ---- take -------------------------------------------------------------------------------
+
+
+def taking(*args, answers, **how):
+    child = lib.terminal([lib.program(), "instances", "take", *args], **how)
+    for answer in answers:
+        child.expect_exact("? [y/N] ")
+        child.sendline(answer)
+    code = lib.finish(child)
+    return code, child.before.decode()
+
+
+def test_take(kept, one):
+    layer = kept.layer(one)
+    lib.make_file(kept.claude / "settings.json", "old\n", mode=0o600)
+    lib.make_file(layer / "settings.json", "new\n", mode=0o6755)
+    lib.make_file(layer / "hooks" / "x.sh", "hook\n", mode=0o777)
+    lib.make_file(kept.claude / "deleted", "d")
+    whiteout(layer / "deleted")
+    lib.make_file(layer / "other", "o")
+    child = lib.terminal([lib.program(), "instances", "take", "settings.json"])
+    child.expect_exact("? [y/N] ")
+    shown = child.before.decode()
+    assert "-old" in shown and "+new" in shown and "! settings: hooks" in shown
+    assert (kept.claude / "settings.json").read_text() == "old\n"
+    child.sendline("y")
+    assert lib.finish(child) == 0
+    assert (kept.claude / "settings.json").read_text() == "new\n"
+    assert stat.S_IMODE((kept.claude / "settings.json").stat().st_mode) == 0o755
+    assert not (layer / "settings.json").exists()
+    code, _ = taking("~/.claude/hooks/x.sh", kept.claude / "deleted", answers="yy")
+    assert code == 0
+    assert (kept.claude / "hooks" / "x.sh").read_text() == "hook\n"
+    assert stat.S_IMODE((kept.claude / "hooks" / "x.sh").stat().st_mode) == 0o755
+    assert not (kept.claude / "deleted").exists() and not os.path.lexists(layer / "deleted")
+    assert set(changes()) == {"~/.claude/other"}
+    assert sorted(os.listdir(kept.claude)) == ["hooks", "settings.json"]
+
+
+@pytest.mark.parametrize("answer", ["n", "", "yep"])
+def test_only_yes_takes(kept, one, answer):
+    lib.make_file(kept.layer(one) / "a", "x")
+    lib.make_file(kept.layer(one) / "b", "x")
+    before = lib.snapshot(kept.home)
+    code, said = taking("a", "b", answers=[answer, answer])
+    assert code == 125 and "not taken over" in said
+    assert lib.snapshot(kept.home) == before
+    code, _ = taking("a", "b", answers=[answer, "y"])
+    assert code == 125 and os.listdir(kept.claude) == ["b"]
+
+
+def test_take_needs_a_person(kept, one):
+    lib.make_file(kept.layer(one) / "a", "x")
+    lib.failed_clearly(lib.carrel("instances", "take", "a"), "no terminal")
+    lib.failed_clearly(lib.carrel("instances", "take", "-y", "a"), "takes no --yes")
+    lib.failed_clearly(lib.carrel("instances", "take", "nope"), "nope", "no box has changed")
+    lib.failed_clearly(lib.carrel("instances", "take", "../../x"), "no box has changed")
+    lib.failed_clearly(lib.carrel("instances", "take"), "which file")
+    assert os.listdir(kept.claude) == []
+
+
+def test_take_is_refused_while_a_box_runs(kept, one):
+    lib.make_file(kept.layer(one) / "a", "x")
+    with locked(kept.session(one)):
+        lib.failed_clearly(lib.carrel("instances", "take", "a"), "runs")
+    child = lib.terminal([lib.program(), "instances", "take", "a"])
+    child.expect_exact("? [y/N] ")
+    with locked(one / CLIENT / "busy", how=fcntl.LOCK_SH):  # it begins while we think
+        child.sendline("y")
+        child.expect_exact("runs, and its layers are in use")
+        assert lib.finish(child) == 125
+    assert os.listdir(kept.claude) == [] and (kept.layer(one) / "a").exists()
+    assert taking("a", answers="y")[0] == 0
+
+
+def links(kept, how):
+    if how == "the file":
+        lib.make_file(kept.place / "bait", "mine")
+        (kept.claude / "dir").mkdir()
+        lib.give(kept.claude / "dir")
+        (kept.claude / "dir" / "a").symlink_to(kept.place / "bait")
+    else:
+        lib.make_file(kept.place / "baits" / "a", "mine")
+        (kept.claude / "dir").symlink_to(kept.place / "baits")
+
+
+@pytest.mark.parametrize("how", ["the file", "the way"])
+def test_take_goes_through_no_link(kept, one, how):
+    links(kept, how)
+    lib.make_file(kept.layer(one) / "dir" / "a", "box\n")
+    before = lib.snapshot(kept.place)
+    code, said = taking("dir/a", answers="y")
+    assert code == 125 and ("link" in said or "plain" in said), said
+    after = lib.snapshot(kept.place)
+    assert {n: e for n, e in before.items() if b"bait" in n} == {
+        n: e for n, e in after.items() if b"bait" in n
+    }
+    assert os.path.islink(kept.claude / "dir") or os.path.islink(kept.claude / "dir" / "a")
+
+
+@pytest.mark.parametrize("side", ["box", "user"])
+def test_take_takes_what_was_shown(kept, one, side):
+    lib.make_file(kept.claude / "a", "old\n")
+    lib.make_file(kept.layer(one) / "a", "new\n")
+    child = lib.terminal([lib.program(), "instances", "take", "a"])
+    child.expect_exact("? [y/N] ")
+    lib.make_file((kept.layer(one) if side == "box" else kept.claude) / "a", "evil\n")
+    child.sendline("y")
+    child.expect_exact("has changed in the meantime")
+    assert lib.finish(child) == 125
+    assert (kept.claude / "a").read_text() == ("old\n" if side == "box" else "evil\n")
+
+
+def test_take_of_links_and_directories_is_refused(kept, one):
+    (kept.layer(one) / "link").symlink_to("/etc/passwd")
+    lib.give(kept.layer(one) / "link")
+    lib.make_dir(kept.layer(one) / "dir")
+    for name in ("link", "dir"):
+        code, said = taking(name, answers="y")
+        assert code == 125 and "only plain files" in said
+    assert os.listdir(kept.claude) == []
+
+
+def test_take_of_what_a_dead_box_left(kept, project):
+    """It is frozen first, and older layers do not show again."""
+    one = kept.instance(project, layers=("000001", "000002"))
+    lib.make_file(kept.layer(one, "000001") / "a", "1")
+    lib.make_file(kept.layer(one, "000002") / "a", "2")
+    lib.make_file(kept.session(one) / "upper" / "a", "3")
+    assert taking(one.name[:8], "a", answers="y", cwd=kept.place)[0] == 0
+    assert (kept.claude / "a").read_text() == "3"
+    assert changes(one.name) == {}
+    assert os.listdir(one / CLIENT / "sessions") == []
+
+
+def test_take_out_of_a_directory_that_hides(kept, one):
+    """The next box must still see it."""
+    lib.make_file(kept.claude / "d" / "old", "x")
+    lib.make_file(kept.layer(one) / "d" / "new", "n")
+    opaque(kept.layer(one) / "d")
+    assert taking("d/new", answers="y")[0] == 0
+    assert (kept.claude / "d" / "new").read_text() == "n"
+    assert (kept.layer(one) / "d" / "new").exists()
+    assert set(changes()) == {"~/.claude/d/old"}
+
+
+# ---- reset ------------------------------------------------------------------------------
+
+
+def test_reset_asks(kept, one, project):
+    before = lib.snapshot(kept.all)
+    lib.failed_clearly(lib.carrel("instances", "reset"), "no terminal")
+    child = lib.terminal([lib.program(), "instances", "reset"])
+    child.expect_exact("Remove it? [y/N] ")
+    assert str(project) in child.before.decode()
+    child.sendline("n")
+    assert lib.finish(child) == 125
+    assert lib.snapshot(kept.all) == before
+    child = lib.terminal([lib.program(), "instances", "reset"])
+    child.expect_exact("Remove it? [y/N] ")
+    child.sendline("y")
+    assert lib.finish(child) == 0
+    assert os.listdir(kept.all) == []
+    lib.failed_clearly(lib.carrel("instances", "reset", "-y"), "nothing is kept for")
+
+
+# ---- set --------------------------------------------------------------------------------
+
+
+def settings(path):
+    return json.loads((path / "settings.json").read_text())
+
+
+def test_set(kept, one):
+    output("instances", "set", "model=opus", "env.A=1", "env.B=true", "limits.pids=100",
+           "permissions.skipPrompts=false", 'tools=["Bash"]', "limits.memory=2G",
+           "network=host")  # fmt: skip
+    assert settings(one) == {
+        "model": "opus", "env": {"A": "1", "B": "true"}, "tools": ["Bash"], "network": "host",
+        "limits": {"pids": 100, "memory": "2G"}, "permissions": {"skipPrompts": False},
+    }  # fmt: skip
+    assert stat.S_IMODE((one / "settings.json").stat().st_mode) == 0o600
+    output("instances", "set", one.name[:6], "network.allow=[\"a:443\"]", "env.A=", "model=",
+           "limits.pids=", "limits.memory=", "permissions.skipPrompts=", cwd=kept.place)  # fmt: skip
+    assert settings(one) == {
+        "env": {"B": "true"}, "tools": ["Bash"], "network": {"mode": "host", "allow": ["a:443"]},
+    }  # fmt: skip
+    assert json.loads(output("instances", "set")) == settings(one)
+    done = lib.carrel("instances", "set", "model=")
+    assert done.returncode == 0 and b"model was not set" in done.stderr
+
+
+def test_set_makes_the_instance(place, project):
+    output("instances", "set", "model=opus")
+    row = listed()[identity(project)]
+    assert row["root"] == str(project) and row["problem"] is None
+    assert settings(pathlib.Path(row["dir"])) == {"model": "opus"}
+
+
+BAD = {
+    "modle=x": 'did you mean "model"',
+    "limtis.pids=3": 'did you mean "limits"',
+    "limits.pdis=3": 'did you mean "pids"',
+    "limits.pids=many": "expected a whole number",
+    "permissions.skipPrompts=perhaps": "expected true or false",
+    "tools=Bash": "expected a list",
+    "harness=clyde": "is none of",
+    "env.1A=x": "a variable's name",
+    'env={"A": 1}': "expected a string",
+    "agents.x.model=y": "unknown key",
+}
+
+
+@pytest.mark.parametrize("word", BAD)
+def test_set_is_checked(kept, one, word):
+    output("instances", "set", "model=good")
+    before = lib.snapshot(one)
+    done = lib.carrel("instances", "set", "effort=high", word)
+    assert done.returncode == 125 and BAD[word] in done.stderr.decode(), done.stderr
+    assert lib.snapshot(one) == before
+    output("instances", "set", "effort=high")
+    assert settings(one) == {"model": "good", "effort": "high"}
+
+
+def test_bad_words_make_nothing(place, project):
+    assert lib.carrel("instances", "set", "modle=x").returncode == 125
+    lib.failed_clearly(lib.carrel("instances", "set", "=x"), "KEY=VALUE")
+    assert not (lib.current.home / ".local").exists()
+
+
+def test_settings_that_are_broken_are_not_overwritten(kept, one):
+    lib.make_file(one / "settings.json", '{"model": ')
+    done = lib.carrel("instances", "set", "model=x")
+    assert done.returncode == 125 and b"settings.json:1:" in done.stderr
+    assert (one / "settings.json").read_text() == '{"model": '
+
+
+def test_two_set_at_once(kept, one):
+    many = [lib.start("instances", "set", f"env.V{i}={i}") for i in range(20)]
+    for process in many:
+        assert process.communicate()[1] == b"" and process.returncode == 0
+    assert settings(one) == {"env": {f"V{i}": str(i) for i in range(20)}}
+
+
+# ---- import -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other(kept, project):
+    """What another tool has kept, of the project and of one that is gone."""
+    top = kept.home / ".claudebox"
+    line = '{{"display": "{}", "project": "{}"}}\n'.format
+    lib.make_file(top / "history.jsonl", line("one", project) + "no json\n" + line("x", "/else")
+                  + line("two", project / "sub") + line("no", f"{project}-not"))  # fmt: skip
+    ours = top / "projects" / identity(project)
+    lib.make_file(ours / "project-root", f"{project}\n")
+    lib.make_file(ours / "-the-project" / "a.jsonl", "talk\n", mode=0o600)
+    lib.make_file(ours / "-the-project" / "memory" / "MEMORY.md", "memory\n")
+    (ours / "-the-project" / "link").symlink_to("/etc/passwd")
+    (ours / "-linked").symlink_to(kept.place)
+    lib.make_file(top / "projects" / "0123456789abcdef" / "project-root", "/gone/for/ever")
+    lib.make_file(top / "projects" / "fedcba9876543210" / "-x" / "a")
+    lib.make_file(top / "projects" / "not-a-hash" / "project-root", str(project))
+    return top
+
+
+def test_import(kept, other, project):
+    before = lib.snapshot(other)
+    text = output("instances", "import", "--dry-run")
+    assert "would copy -the-project" in text and "would copy 2 prompts" in text
+    assert os.listdir(kept.all) == []
+    text = output("instances", "import")
+    assert f"{project} → {identity(project)}" in text and "copied -the-project" in text
+    assert "/gone/for/ever: left alone" in text and "does not say which project" in text
+    assert "left out: 2" in text
+    own = kept.all / identity(project) / CLIENT / "own"
+    assert (own / "projects" / "-the-project" / "a.jsonl").read_text() == "talk\n"
+    assert (own / "projects" / "-the-project" / "memory" / "MEMORY.md").exists()
+    assert not os.path.lexists(own / "projects" / "-the-project" / "link")
+    assert os.listdir(own / "projects") == ["-the-project"]
+    lines = [json.loads(line)["display"] for line in (own / "history.jsonl").open()]
+    assert lines == ["one", "two"]
+    assert os.listdir(kept.all) == [identity(project)]
+    assert lib.snapshot(other) == before
+    assert listed()[identity(project)]["problem"] is None
+
+
+def test_import_overwrites_nothing(kept, one, other):
+    own = one / CLIENT / "own"
+    lib.make_file(own / "projects" / "-the-project" / "a.jsonl", "newer\n")
+    lib.make_file(own / "history.jsonl", "ours\n")
+    text = output("instances", "import", str(other))
+    assert "there already: -the-project" in text and "there already: a history" in text
+    assert (own / "projects" / "-the-project" / "a.jsonl").read_text() == "newer\n"
+    assert (own / "history.jsonl").read_text() == "ours\n"
+
+
+def test_import_of_nothing(kept, place):
+    lib.failed_clearly(lib.carrel("instances", "import", "/no/such"), "/no/such/projects")
+    lib.make_file(place / "o" / "projects" / "x")
+    assert "nothing to import" in output("instances", "import", str(place / "o"))
+
+
+def test_killed_import_can_be_done_again(kept, other, project):
+    source = other / "projects" / identity(project) / "-the-project"
+    for i in range(300):
+        lib.make_file(source / f"{i}.jsonl", "talk\n")
+    want = {path.name for path in source.iterdir()} - {"link"}
+    own = kept.all / identity(project) / CLIENT / "own" / "projects" / "-the-project"
+    killed = 0
+    for i in range(15):
+        process = lib.start("instances", "import")
+        time.sleep(0.001 * i)
+        process.kill()
+        process.communicate()
+        killed += process.returncode < 0
+        if own.exists():
+            assert {path.name for path in own.iterdir()} == want
+        output("instances", "import")
+        assert {path.name for path in own.iterdir()} == want
+        names = os.listdir(kept.all / identity(project) / CLIENT)
+        assert set(names) <= {"own", "change"}
+        lib.remove(kept.all / identity(project))
+    assert killed > 2
+
+
+# ---- mistakes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "args, word",
+    [
+        (["instances", "lsit"], "'list'"),
+        (["instances", "list", "x"], "'x'"),
+        (["instances", "diff", "a", "b"], "'b'"),
+        (["instances", "set", "--json", "a=b"], "--json"),
+        (["instances", "list", "-n"], "--dry-run"),
+        (["gc", "x"], "'x'"),
+    ],
+)
+def test_mistakes(place, args, word):
+    lib.failed_clearly(lib.carrel(*args), word)
+
+
+def test_no_home(place):
+    for args in (["gc"], ["instances"]):
+        done = lib.carrel(*args, env={"HOME": None, "XDG_STATE_HOME": None})
+        lib.failed_clearly(done, "HOME")

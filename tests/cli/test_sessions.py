@@ -1,0 +1,742 @@
+"""What boxes keep for a project: many at once, killed at every step, and state gone wrong.
+
+The client is a shell that does what its standard input says, under the name that carrel looks
+for; so any command can work on ~/.claude as a client would. Real clients are in tests/clients.
+The verdict is on the host: the user's files, the instance's, and what the next box is shown.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import textwrap
+import time
+
+import arena
+import lib
+import pytest
+
+CLIENT = "#!/bin/sh\nexec /bin/sh -s\n"
+LOGIN = {
+    "accessToken": "access-of-the-user",
+    "refreshToken": "refresh-of-the-user",
+    "expiresAt": 4102444800000,
+    "scopes": ["user:inference"],
+}
+
+
+class User:
+    """A user with a configuration and a client, and the project that is worked in."""
+
+    def __init__(self, place, home, project):
+        self.place, self.home, self.project = place, home, project
+        self.claude = home / ".claude"
+        self.state = home / ".local" / "state"
+        self.bin = lib.make_file(place / "bin" / "claude", CLIENT, mode=0o755).parent
+        self.file("settings.json", '{"model": "of-the-user"}\n')
+        self.file("CLAUDE.md", "of the user\n")
+        self.file("skills/one/SKILL.md", "a skill\n")
+        self.file("old/first", "1\n")
+        self.file("old/second", "2\n")
+        lib.make_file(home / ".claude.json", '{"theme": "dark"}\n', mode=0o600)
+        self.login("access-of-the-user")
+        self.before = lib.snapshot(self.claude)
+
+    def file(self, name, text, mode=0o644):
+        return lib.make_file(self.claude / name, text, mode=mode)
+
+    def login(self, token):
+        login = {"claudeAiOauth": LOGIN | {"accessToken": token}}
+        self.file(".credentials.json", json.dumps(login), 0o600)
+        self.before = lib.snapshot(self.claude)
+
+    def env(self, env=None):
+        own = {"PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin"}
+        return own | {"XDG_STATE_HOME": str(self.state)} | (env or {})
+
+    def run(self, script, *opts, env=None, **how):
+        """A session that does what the script says, to its end."""
+        how.setdefault("cwd", self.project)
+        return lib.carrel("run", "-y", *opts, env=self.env(env), input=script.encode(), **how)
+
+    def start(self, script, *opts, env=None, **how):
+        process = lib.start("run", "-y", *opts, cwd=self.project, env=self.env(env), **how)
+        process.stdin.write(script.encode())
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def carrel(self, *args, **how):
+        how.setdefault("cwd", self.project)
+        return lib.carrel(*args, env=self.env(how.pop("env", None)), **how)
+
+    def see(self, what, **how):
+        """What a new box is shown."""
+        return lib.succeeded(self.run(what, **how)).decode()
+
+    def hold(self, script="", name="held"):
+        """A box that has done what the script says, and waits for release()."""
+        wait = f"touch {name}; until [ -e {name}.go ]; do sleep 0.02; done; rm {name}.go"
+        process = self.start(f"{script}\n{wait}\n")
+        arena.await_file(process, self.project / name)
+        return process
+
+    def release(self, process, name="held"):
+        (self.project / name).unlink()
+        lib.make_file(self.project / f"{name}.go")
+        out, err = process.communicate(timeout=lib.TIMEOUT)
+        assert process.returncode == 0, (out, err)
+        return err
+
+    # What is on the host.
+
+    def instance(self, root=None):
+        name = hashlib.sha256(os.fsencode(root or self.project)).hexdigest()[:16]
+        return self.state / "carrel" / "instances" / name
+
+    def part(self):
+        return self.instance() / "claude" / "claude"
+
+    def names(self, sub):
+        path = self.part() / sub
+        return sorted(os.listdir(path)) if path.exists() else []
+
+    def assert_tidy(self, layers=1):
+        """No session, one layer, no temporary names; the user's files as they were."""
+        assert self.names("sessions") == []
+        assert len(self.names("layers")) <= layers, self.names("layers")
+        known = {"own", "layers", "sessions", "hiding", "busy", "change"}
+        assert set(os.listdir(self.part())) <= known
+        top = set(os.listdir(self.instance())) - {"settings.json"}
+        assert top <= {"version", "project-root", "claude"}, top
+        assert lib.snapshot(self.claude) == self.before
+
+
+@pytest.fixture
+def user(place, home, project):
+    return User(place, home, project)
+
+
+# ---- one after the other ----------------------------------------------------------------
+
+CHANGE = """
+cd ~/.claude
+echo changed >settings.json; echo new >new; rm -r old; mkdir old; echo 3 >old/third
+rm CLAUDE.md; mkdir -p deep/er; echo x >deep/er/x; ln -s settings.json link; chmod 600 new
+echo '{"line": 1}' >>history.jsonl; mkdir projects/p; echo said >projects/p/1.jsonl
+"""
+LOOK = "cd ~/.claude; find . -path './.c*.json' -o -print | sort; "
+LOOK += "cat settings.json new old/* link history.jsonl projects/p/* 2>/dev/null; true\n"
+
+
+def test_changes_are_kept_and_the_users_files_are_not_changed(user):
+    first = lib.succeeded(user.run(CHANGE + LOOK))
+    user.assert_tidy()
+    assert b"third" in first and b"CLAUDE.md" not in first and b"first" not in first
+    assert user.see(LOOK).encode() == first
+    assert user.see(LOOK).encode() == first, "also when nothing was changed in between"
+    user.assert_tidy()
+    assert (user.part() / "own/history.jsonl").read_text() == '{"line": 1}\n'
+    assert (user.part() / "own/projects/p/1.jsonl").read_text() == "said\n"
+
+
+def test_what_the_user_changes_is_seen(user):
+    """Unless the project has its own version of it."""
+    user.see("echo mine >~/.claude/settings.json\n")
+    user.file("settings.json", "later\n")
+    user.file("CLAUDE.md", "later\n")
+    user.file("added", "later\n")
+    seen = user.see("cd ~/.claude; cat settings.json CLAUDE.md added\n")
+    assert seen == "mine\nlater\nlater\n"
+
+
+def test_another_project_sees_nothing_of_it(user, place):
+    other = lib.make_dir(place / "other")
+    before = user.see(LOOK, cwd=other)
+    user.see(CHANGE)
+    assert user.see(LOOK, cwd=other) == before
+    assert "third" in user.see(LOOK), "the control"
+
+
+def test_two_worktrees_are_one_project(user, place):
+    lib.git("worktree", "add", "-q", str(place / "tree"), cwd=user.project)
+    user.see(CHANGE)
+    assert user.see(LOOK, cwd=place / "tree") == user.see(LOOK)
+    assert os.listdir(user.instance().parent) == [user.instance().name]
+    plans = []
+    for cwd in (user.project, place / "tree", user.project / "src"):
+        for command in ((), ("--", "true")):
+            done = user.carrel("plan", "--json", *command, cwd=cwd)
+            plans.append(json.loads(lib.succeeded(done))["instance"])
+    root = str(user.project)
+    assert plans == [{"id": user.instance().name, "root": root}] * 6
+    other = lib.make_dir(place / "other")
+    elsewhere = json.loads(lib.succeeded(user.carrel("plan", "--json", cwd=other)))
+    assert elsewhere["instance"]["root"] == str(other)
+
+
+def test_a_configuration_that_is_a_link(user, place):
+    """As those have it who keep their settings in a repository."""
+    user.claude.rename(user.home / "dotfiles")
+    user.claude.symlink_to("dotfiles")
+    before = lib.snapshot(user.home / "dotfiles")
+    assert "a skill" in user.see("cat ~/.claude/skills/one/SKILL.md; echo x >~/.claude/added\n")
+    assert user.see("cat ~/.claude/added\n") == "x\n"
+    assert lib.snapshot(user.home / "dotfiles") == before
+
+
+def test_a_user_without_configuration(user):
+    lib.remove(user.claude)
+    (user.home / ".claude.json").unlink()
+    lib.succeeded(user.carrel("plan"))
+    assert "projects" in user.see("ls ~/.claude; echo x >~/.claude/added\n")
+    assert user.see("cat ~/.claude/added\n") == "x\n"
+    assert not user.claude.exists()
+    assert user.names("sessions") == []
+
+
+# ---- a dry run --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["new", "used"])
+def test_a_dry_run_makes_nothing(user, used):
+    if used:
+        user.see(CHANGE)
+    before = lib.snapshot(user.place)
+    for words in (("plan",), ("plan", "--json"), ("run", "-n"), ("run", "-y", "-n", "--json")):
+        lib.succeeded(user.carrel(*words))
+    lib.succeeded(user.carrel("run", "-y", env={"CARREL_DRY_RUN": "1"}))
+    lib.succeeded(user.carrel("plan", "--", "true"))
+    assert lib.snapshot(user.place) == before
+    user.see("true\n")
+    assert used or lib.snapshot(user.place) != before, "the control"
+
+
+def test_a_no_makes_no_session(user):
+    """Nor does it lose anything: the plan that is agreed to is made before the question."""
+    user.see(CHANGE)
+    child = lib.terminal([lib.program(), "run"], cwd=user.project, env=user.env())
+    child.expect_exact("Start this box? [y/N] ")
+    assert len(user.names("sessions")) == 1
+    child.sendline("n")
+    assert lib.finish(child) == 125
+    user.assert_tidy()
+    assert "third" in user.see(LOOK)
+
+
+# ---- many at once -----------------------------------------------------------------------
+
+# Each begins when all are there. A line is one write, as clients append.
+WRITER = """
+import json, os, pathlib, sys, time
+
+who, rounds = int(sys.argv[1]), int(sys.argv[2])
+home = pathlib.Path.home() / ".claude"
+
+
+def append(path, line):
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    data = (json.dumps(line) + "\\n").encode()
+    assert os.write(fd, data) == len(data)
+    os.close(fd)
+
+
+open(f"ready-{who}", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+for i in range(rounds):
+    append(home / "history.jsonl", {"who": who, "i": i, "filler": "h" * (i * 37 % 900)})
+    append(home / "projects" / "x.jsonl", {"who": who, "i": i, "filler": "p" * 3000})
+    new = home / f"settings.json.{who}"
+    new.write_text(json.dumps({"who": who, "i": i, "filler": "s" * 20000}))
+    new.rename(home / "settings.json")
+    (home / "many").mkdir(exist_ok=True)
+    (home / "many" / f"{who}-{i}").write_text(f"{who} {i}")
+    if i % 2:
+        (home / "many" / f"{who}-{i - 1}").unlink()
+    (home / "old" / "first").unlink(missing_ok=True)
+    (home / "old" / "first").write_text(f"{who}")
+(home / "old" / "second").unlink(missing_ok=True)
+open(f"done-{who}", "w").close()
+"""
+
+
+def write_at_once(user, count, rounds):
+    """Boxes that write at the same time; what carrel said."""
+    lib.make_file(user.project / "writer.py", textwrap.dedent(WRITER))
+    processes = [
+        user.start(f"exec {lib.PYTHON} writer.py {who} {rounds}\n") for who in range(count)
+    ]
+
+    def all_ready():
+        return all((user.project / f"ready-{who}").exists() for who in range(count))
+
+    lib.wait_for(all_ready, "all the boxes")
+    assert len(user.names("sessions")) == count
+    lib.make_file(user.project / "go")
+    for process in processes:
+        out, err = process.communicate(timeout=lib.TIMEOUT)
+        assert process.returncode == 0, (out, err)
+
+
+def lines_of(path):
+    return [(line["who"], line["i"]) for line in map(json.loads, path.read_text().splitlines())]
+
+
+@pytest.mark.parametrize("count", [2, 20])
+def test_many_write_at_once(user, count, rounds=50):
+    """No line is lost or torn, files that are replaced are whole, all ends in one layer."""
+    write_at_once(user, count, rounds)
+    user.assert_tidy()
+    every = sorted((who, i) for who in range(count) for i in range(rounds))
+    for name in ("history.jsonl", "projects/x.jsonl"):
+        found = lines_of(user.part() / "own" / name)
+        assert sorted(found) == every
+        for who in range(count):
+            assert [i for w, i in found if w == who] == list(range(rounds))
+    (layer,) = (user.part() / "layers").iterdir()
+    settings = json.loads((layer / "settings.json").read_text())
+    assert settings["i"] == rounds - 1 and settings["filler"] == "s" * 20000
+    kept = sorted(f"{who}-{i}" for who in range(count) for i in range(1, rounds, 2))
+    seen = user.see("cd ~/.claude; ls many; echo -; ls old; echo -; ls | grep settings\n")
+    many, old, top = seen.split("-\n")[0], *[p.split() for p in seen.rsplit("-\n", 2)[1:]]
+    assert sorted(many.split()) == kept
+    assert old == ["first"] and top == ["settings.json"]
+
+
+CLASHES = {
+    "removed and added to": ("rm -r old", "echo 3 >old/third"),
+    "added to and removed": ("echo 3 >old/third", "rm -r old"),
+    "replaced by a file": ("rm -r old; echo file >old", "echo 3 >old/third"),
+    "replaced by a directory": ("rm CLAUDE.md; mkdir CLAUDE.md", "echo 2 >CLAUDE.md"),
+    "made twice": ("mkdir made; echo 1 >made/one", "mkdir made; echo 2 >made/two"),
+    "remade and added to": ("rm -r old; mkdir old; echo 1 >old/one", "echo 3 >old/third"),
+    "removed twice": ("rm -r old settings.json", "rm -r old settings.json"),
+}
+
+
+@pytest.mark.parametrize("one, two", CLASHES.values(), ids=CLASHES)
+def test_merging_changes_nothing_that_is_seen(user, one, two):
+    """Two boxes change the same directory; layers that become one show what they showed."""
+    first = user.hold(f"cd ~/.claude; {one}; cd - >/dev/null", name="first")
+    second = user.hold(f"cd ~/.claude; {two}; cd - >/dev/null", name="second")
+    user.release(first, name="first")
+    keeper = user.hold(name="keeper")  # of the first one's layer
+    user.release(second, name="second")
+    names = "old CLAUDE.md settings.json $(ls -d made 2>/dev/null)"
+    look = f"cd ~/.claude; find {names} 2>/dev/null | sort; "
+    look += f"cat $(find {names} -type f 2>/dev/null | sort) </dev/null\n"
+    during = user.see(look)
+    assert len(user.names("layers")) > 1, "nothing was merged yet"
+    user.release(keeper, name="keeper")
+    assert len(user.names("layers")) == 1
+    assert user.see(look) == during
+    user.assert_tidy()
+
+
+def test_many_sessions_beside_one_that_lasts(user, count=80):
+    """A box that stays open all day must not keep others from starting."""
+    process = user.hold()
+    for i in range(count):
+        done = user.run(f"echo {i} >~/.claude/n-{i}; ls ~/.claude | grep -c ^n-\n")
+        assert lib.succeeded(done) == f"{i + 1}\n".encode(), i
+    user.release(process)
+    user.assert_tidy()
+    assert user.see("ls ~/.claude | grep -c ^n-\n") == f"{count}\n"
+
+
+def test_a_running_box_keeps_what_it_sees(user):
+    """Others end, and layers are only merged when nobody looks at them."""
+    user.see("echo 1 >~/.claude/one\n")
+    process = user.hold("cat ~/.claude/one >before; ls ~/.claude >names")
+    user.see("rm ~/.claude/one; echo 2 >~/.claude/two\n")
+    user.see("echo 3 >~/.claude/three\n")
+    assert len(user.names("layers")) > 1, "nothing was merged yet"
+    user.release(process)
+    user.assert_tidy()
+    seen = user.see("cd ~/.claude; ls -d t*; [ -e one ] || cat two three\n")
+    assert seen == "three\ntwo\n2\n3\n"
+
+
+# ---- what a box can do to its own layer -------------------------------------------------
+
+HARM = {
+    "its top cannot be read": "chmod 000 ~/.claude",
+    "its top cannot be written": "chmod 500 ~/.claude",
+    "a directory cannot be read": "cd ~/.claude; mkdir d; echo x >d/x; chmod 000 d",
+    "a file cannot be read": "chmod 000 ~/.claude/kept",
+    "links to the host": "cd ~/.claude; ln -s / root; ln -s ../../../../../project-root up",
+    "a link for a directory": "rm -r ~/.claude/skills; ln -s /etc ~/.claude/skills",
+    "a pipe": "mkfifo ~/.claude/pipe ~/.claude/history.db",
+    "deep": "cd ~/.claude; for i in $(seq 300); do mkdir d && cd d; done; echo x >x",
+    "files put there for it": "cd ~/.claude; rm .c*.json; mkdir .claude.json",
+    "links for files put there": "cd ~/.claude; ln -sf CLAUDE.md .credentials.json",
+}
+
+
+@pytest.mark.parametrize("harm", HARM.values(), ids=HARM)
+def test_a_box_cannot_spoil_the_next(user, harm):
+    """Nothing outside is changed, what else was written is kept, and a next box starts."""
+    user.see("echo before >~/.claude/earlier\n")
+    outside = lib.snapshot(user.project)
+    lib.succeeded(user.run(f"echo kept >~/.claude/kept; {harm}\n"))
+    for _ in range(2):
+        user.assert_tidy()
+        look = "ls ~/.claude | grep -x kept; cat ~/.claude/earlier\n"
+        assert user.see(look) == "kept\nbefore\n"
+    assert lib.snapshot(user.project) == outside
+
+
+# ---- killed -----------------------------------------------------------------------------
+
+
+def engine_steps():
+    done = subprocess.run(
+        [lib.program(), "check", "--json"], stdout=subprocess.PIPE, check=False, timeout=60
+    )
+    try:
+        return json.loads(done.stdout)["steps"]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def pytest_generate_tests(metafunc):
+    if "step" in metafunc.fixturenames:
+        metafunc.parametrize("step", engine_steps())
+
+
+def test_steps_are_listed():
+    assert len(engine_steps()) >= 5
+
+
+def killed(process):
+    process.kill()
+    process.communicate(timeout=lib.TIMEOUT)
+
+
+def test_killed_at_a_step(user, step):
+    """The next start works, and what earlier sessions wrote is there."""
+    user.see("echo 1 >~/.claude/one\n")
+    process = user.start("echo 2 >~/.claude/two\n", env={"CARREL_TEST_STOP": step})
+    lib.wait_for(lambda: user.names("sessions"), "the session")
+    time.sleep(0.1)
+    assert process.poll() is None, process.communicate()
+    killed(process)
+    assert len(user.names("sessions")) == 1, "this test has an object"
+    assert user.see("cat ~/.claude/one\n") == "1\n"
+    assert "two" not in user.see("ls ~/.claude\n")
+    user.assert_tidy()
+
+
+WHO = ["supervisor", "init", "command"]
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_killed_while_running(user, who):
+    """What the box had written is kept, and a next session starts at once."""
+    script = "echo 1 >~/.claude/one; rm -r ~/.claude/old; echo l >>~/.claude/history.jsonl"
+    process = user.hold(script)
+    init, command = arena.in_box(process.pid)[:2]
+    os.kill({"supervisor": process.pid, "init": init, "command": command}[who], signal.SIGKILL)
+    process.communicate(timeout=lib.TIMEOUT)
+    assert user.see("cd ~/.claude; [ -e old ] || cat one history.jsonl\n") == "1\nl\n"
+    user.assert_tidy()
+
+
+def test_killed_at_once_by_group(user):
+    """With everything else of its group, many times, while it writes."""
+    for i in range(5):
+        process = user.hold(f"echo {i} >~/.claude/n-{i}", name=f"held-{i}")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=lib.TIMEOUT)
+    assert user.see("cat ~/.claude/n-*\n") == "0\n1\n2\n3\n4\n"
+    user.assert_tidy()
+
+
+def test_a_login_is_not_kept_after_a_kill(user):
+    """A token that was put there for one box is not the next one's, which may be newer."""
+    killed(user.hold("cat ~/.claude/.credentials.json >login; echo x >~/.claude/kept"))
+    assert "access-of-the-user" in (user.project / "login").read_text()
+    (user.project / "login").unlink()
+    user.login("a-later-token")
+    lib.make_file(user.home / ".claude.json", '{"theme": "light"}\n', mode=0o600)
+    seen = user.see("cd ~/.claude; cat .credentials.json .claude.json kept\n")
+    assert "a-later-token" in seen and "light" in seen and seen.endswith("x\n")
+    user.assert_tidy()
+    assert not holders(user.state, b"access-of-the-user")
+    assert not holders(user.state, b"a-later-token")
+    assert holders(user.claude, b"a-later-token"), "the search can find"
+
+
+def holders(top, word):
+    return [p for p in pathlib.Path(top).rglob("*") if p.is_file() and word in p.read_bytes()]
+
+
+# What changes the state directory. Without -f it is carrel alone that is watched.
+CHANGES = (
+    "mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,rmdir,mknod,mknodat,fsync,flock,"
+    "fchmod,fchmodat,chmod,write"
+)
+
+
+def watched(user, script, number):
+    """A session in which carrel is killed just before it changes something for the nth time."""
+    inject = f"inject={CHANGES}:signal=KILL:when={number}"
+    argv = ["strace", "-o", "/dev/null", "-e", f"trace={CHANGES}", "-e", inject]
+    argv += [lib.program(), "run", "-y"]
+    return lib.execute(argv, cwd=user.project, env=user.env(), input=script.encode())
+
+
+def test_killed_before_each_change(user):
+    """Each time before one more of them, until it ends by itself: begin, end and merge."""
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+    number, written = 0, []
+    while True:
+        number += 1
+        # Two layers, so that there is something to merge.
+        keeper = user.hold(name=f"k{number}")
+        remake = "cd ~/.claude; rm -rf old; mkdir old; echo"
+        user.see(f"{remake} {number} >old/a; echo 1 >n-{number}\n")
+        user.release(keeper, name=f"k{number}")
+        script = f"{remake} {number} >old/b; echo 2 >w-{number}\n"
+        script += f"cd - >/dev/null; touch done-{number}\n"
+        done = watched(user, script, number)
+        assert done.returncode in (0, -signal.SIGKILL, 128 + signal.SIGKILL), done
+        if (user.project / f"done-{number}").exists():
+            written.append(number)
+        seen = user.see("cd ~/.claude; echo n-* w-* old/*; cat old/* .claude.json\n").split()
+        assert '"theme":' in seen, (number, seen)
+        for i in range(1, number + 1):
+            assert f"n-{i}" in seen, (number, seen)
+            assert i not in written or f"w-{i}" in seen, (number, seen)
+        last = "b" if number in written else "a"
+        assert f"old/{last}" in seen and str(number) in seen, (number, seen)
+        user.assert_tidy()
+        if done.returncode == 0:
+            break
+    assert number > 20 and 0 < len(written) < number, (number, written)
+
+
+def test_killed_at_any_moment(user):
+    """After a random time, many times over: start, run and end; what was acknowledged stays."""
+    chance = random.Random(1)
+    acknowledged, ends = [], 0
+    for i in range(60):
+        ack = user.project / f"ack-{i}"
+        process = user.start(f"echo {i} >~/.claude/n-{i}; touch ack-{i}; sleep 0.00{i % 10}\n")
+        if i % 2:
+            lib.wait_for(ack.exists, "the box")
+        time.sleep(chance.uniform(0, 0.02))
+        killed(process)
+        ends += process.returncode == -signal.SIGKILL
+        if ack.exists():
+            acknowledged.append(i)
+    seen = user.see("cat ~/.claude/n-*\n").split()
+    assert set(map(str, acknowledged)) <= set(seen)
+    assert ends > 5 and len(acknowledged) > 20, (ends, acknowledged)
+    user.assert_tidy()
+
+
+# ---- state that is wrong ----------------------------------------------------------------
+
+
+def test_state_that_cannot_be_written(user):
+    user.see(CHANGE)
+    before = lib.snapshot(user.state)
+    places = [user.part() / "sessions", user.part() / "layers", user.part(), user.instance()]
+    for path in places[:3]:
+        path.chmod(0o500)
+        done = user.run("touch ran\n")
+        refused = done.returncode == 125
+        path.chmod(0o700)
+        if refused:
+            lib.failed_clearly(done, str(path), "Permission denied")
+            assert not (user.project / "ran").exists()
+        (user.project / "ran").unlink(missing_ok=True)
+        assert "third" in user.see(LOOK)
+        user.assert_tidy()
+    assert lib.snapshot(user.state).keys() == before.keys()
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["new", "used"])
+def test_state_on_a_read_only_file_system(user, made):
+    if not lib.ROOT:
+        pytest.skip("needs root")
+    if made:
+        user.see(CHANGE)
+    else:
+        lib.make_dir(user.home / ".local")
+        lib.make_dir(user.state)
+    before = lib.snapshot(user.place)
+    script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
+    argv = lib.as_user([lib.program(), "run", "-y"])
+    argv = ["unshare", "-m", "sh", "-c", script, "sh", str(user.state), *argv]
+    done = lib.execute(argv, user=False, cwd=user.project, env=user.env(), input=b"touch ran\n")
+    lib.failed_clearly(done, "Read-only file system", str(user.state))
+    assert lib.snapshot(user.place) == before
+    user.see(CHANGE)
+    assert "third" in user.see(LOOK)
+
+
+def owners(user):
+    return {
+        "state": user.state / "carrel",
+        "instances": user.state / "carrel" / "instances",
+        "instance": user.instance(),
+        "part": user.part(),
+        "layers": user.part() / "layers",
+    }
+
+
+@pytest.mark.parametrize("which", ["state", "instances", "instance", "part", "layers"])
+def test_state_of_another_user(user, which):
+    """Also one that we may write to: its owner could put another there at any time."""
+    if not lib.ROOT:
+        pytest.skip("needs root")
+    user.see(CHANGE)
+    path = owners(user)[which]
+    path.chmod(0o777)
+    os.chown(path, 4321, 4321)
+    before = lib.snapshot(user.state)
+    lib.failed_clearly(user.run("touch ran\n"), str(path), "another user")
+    assert not (user.project / "ran").exists()
+    assert lib.snapshot(user.state) == before
+    lib.give(path)
+    assert "third" in user.see(LOOK)
+
+
+def test_state_behind_a_link(user):
+    """As those have it who keep it on another disk."""
+    lib.make_dir(user.place / "disk")
+    user.state.parent.mkdir()
+    lib.give(user.state.parent)
+    user.state.symlink_to(user.place / "disk")
+    user.see(CHANGE)
+    assert "third" in user.see(LOOK)
+    assert (user.place / "disk" / "carrel" / "instances").is_dir()
+
+
+WRONG = {
+    "version": ("version", "2\n", "another version"),
+    "no version": ("version", "", "another version"),
+    "root": ("project-root", "/somewhere/else", "/somewhere/else"),
+}
+
+
+@pytest.mark.parametrize("name, text, word", WRONG.values(), ids=WRONG)
+def test_an_instance_that_is_not_ours(user, name, text, word):
+    user.see(CHANGE)
+    path = user.instance() / name
+    right = path.read_text()
+    lib.make_file(path, text, mode=0o600)
+    before = lib.snapshot(user.state)
+    for words in (("run", "-y"), ("plan",)):
+        lib.failed_clearly(user.carrel(*words), word)
+    assert lib.snapshot(user.state) == before
+    lib.make_file(path, right, mode=0o600)
+    assert "third" in user.see(LOOK)
+
+
+def test_no_place_for_state(user):
+    done = user.run("touch ran\n", env={"HOME": None, "XDG_STATE_HOME": None})
+    assert done.returncode == 125 and b"HOME" in done.stderr, done
+    assert not (user.project / "ran").exists()
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["itself", "above"])
+def test_state_cannot_be_the_workspace(user, inside):
+    """An agent there could change what all other projects have, and what was approved."""
+    user.see(CHANGE)
+    path = user.state if inside else user.state / "carrel"
+    before = lib.snapshot(user.state)
+    lib.failed_clearly(user.run("touch ran\n", cwd=path), str(path))
+    assert lib.snapshot(user.state) == before
+
+
+# ---- a full disk ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(user):
+    """The state directory is a file system of its own, with little room."""
+    if not lib.ROOT:
+        pytest.skip("needs root")
+    user.state = user.place / "small"
+    user.state.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k,nr_inodes=400,mode=700", "small"]
+    subprocess.run([*mount, user.state], check=True)
+    lib.give(user.state)
+    yield user
+    subprocess.run(["umount", "-l", user.state], check=True)
+
+
+def fill(path, left):
+    """Until only so many pages are free."""
+    st = os.statvfs(path)
+    lib.make_file(path / "filler", bytes((st.f_bfree - left) * st.f_bsize))
+    assert os.statvfs(path).f_bfree == left
+
+
+def fill_names(path, left):
+    """A directory takes up more than a file does, and a name a little."""
+    lib.make_dir(path / "filler")
+    number = 0
+    try:
+        while True:
+            lib.make_file(path / "filler" / str(number))
+            number += 1
+    except OSError:
+        pass
+    assert number > left
+    for i in range(left):
+        (path / "filler" / str(i)).unlink()
+
+
+def unfill(path):
+    filler = path / "filler"
+    (lib.remove if filler.is_dir() else os.unlink)(filler)
+
+
+@pytest.mark.parametrize("how, most", [(fill, 12), (fill_names, 80)], ids=["bytes", "names"])
+@pytest.mark.parametrize("used", [False, True], ids=["new", "used"])
+def test_full_disk(small, how, most, used):
+    """A clear line or a start; then, with room again, all is as it was."""
+    config = json.dumps({"theme": "dark", "filler": "f" * 9000, "last": "yes"})
+    lib.make_file(small.home / ".claude.json", config, mode=0o600)
+    refused = started = 0
+    for left in range(most + 1):
+        lib.remove(small.state / "carrel")
+        if used:
+            small.see(CHANGE)
+        how(small.state, left)
+        done = small.run("touch ran\n")
+        unfill(small.state)
+        if (small.project / "ran").exists():
+            started += 1
+            (small.project / "ran").unlink()
+        else:
+            refused += 1
+            assert done.returncode == 125, done
+            assert b"No space left on device" in done.stderr, done
+        seen = small.see("cat ~/.claude/.claude.json; echo; cat ~/.claude/old/third\n" if used
+                         else "cat ~/.claude/.claude.json; echo\n")  # fmt: skip
+        assert '"last": "yes"' in seen and seen.endswith("3\n" if used else "}\n"), (left, seen)
+        assert small.names("sessions") == []
+    assert refused and started, (refused, started)
+
+
+def test_disk_full_while_running(small):
+    """What the box could write is kept."""
+    done = small.run(
+        "echo 1 >~/.claude/one; head -c 10M /dev/zero >~/.claude/big || touch full;"
+        "truncate -s 100K ~/.claude/big\n"
+    )
+    assert (small.project / "full").exists(), done
+    assert small.see("cat ~/.claude/one; rm ~/.claude/big\n") == "1\n"
+    small.see("echo 2 >~/.claude/two\n")
+    assert small.see("cd ~/.claude; [ -e big ] || cat one two\n") == "1\n2\n"
