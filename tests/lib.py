@@ -53,6 +53,12 @@ def root():
     return path
 
 
+@functools.lru_cache(None)
+def runtime():
+    """Names of boxes are taken here, so that two runs of the tests do not take each other's."""
+    return make_dir(root() / "runtime", mode=0o700)
+
+
 def remove(path):
     """Remove a tree, also one with directories that may not be read or written."""
 
@@ -159,6 +165,7 @@ def as_user(argv, uid=None):
 def environment(extra=None):
     """A small, known environment; None as a value takes a name out."""
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(current.home)}
+    env["XDG_RUNTIME_DIR"] = str(runtime())
     env |= {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     env |= extra or {}
     return {name: value for name, value in env.items() if value is not None}

@@ -191,9 +191,10 @@ def running(env, *args):
 def named(request, project, place):
     """An agent that says its box's name and waits, with and without a runtime directory."""
     env = declare(project, command=WAIT)
+    runtime = None
     if request.param == "runtime":
-        env["XDG_RUNTIME_DIR"] = str(lib.make_dir(place / "runtime", mode=0o700))
-    return env
+        runtime = str(lib.make_dir(place / "runtime", mode=0o700))
+    return env | {"XDG_RUNTIME_DIR": runtime}
 
 
 def end(process):
