@@ -120,6 +120,8 @@ static const struct field env_fields[] = {
 		.choices = "host|set|declared|asked"),
 	FIELD("how", TEXT, "where the value of a declared one comes from", .optional = true,
 		.choices = "literal|copy|prompt|command"),
+	FIELD("command", TEXT, "the program of the host that gives the value", .optional = true,
+		.list = true),
 	FIELDS_END,
 };
 

@@ -212,6 +212,8 @@ static void json_body(struct json *j, const struct plan *p, bool for_hash)
 		json_string(j, "from", env_from_name(e->from));
 		if (e->from == ENV_DECLARED)
 			json_string(j, "how", env_how_name(e->how));
+		if (e->how == ENV_COMMAND)
+			json_list(j, "command", e->argv);
 		json_close(j, '}');
 	}
 	json_close(j, ']');
@@ -290,6 +292,21 @@ static void print_env(const struct plan *p, bool colour, struct str *out)
 		}
 		if (!first)
 			str_addc(out, '\n');
+	}
+}
+
+/* Programs of the host that give values: the one thing that runs outside of the box. */
+static void print_programs(const struct plan *p, bool colour, struct str *out)
+{
+	vec_each(e, &p->env) {
+		if (e->how != ENV_COMMAND)
+			continue;
+		heading(out, colour, "runs");
+		for (size_t i = 0; e->argv[i]; i++) {
+			str_add_word(out, e->argv[i]);
+			str_addc(out, ' ');
+		}
+		str_addf(out, "outside of the box, for %s\n", e->name);
 	}
 }
 
@@ -444,6 +461,7 @@ void plan_print(const struct plan *p, bool colour, struct str *out)
 	print_places(p, colour, out, "scratch", is_scratch);
 	line(out, colour, "network", network[p->frame.network]);
 	print_env(p, colour, out);
+	print_programs(p, colour, out);
 	line(out, colour, "limits", limits_text(p));
 	line(out, colour, "layers",
 		mem_printf("namespaces, no capabilities, %s, seccomp %s",
