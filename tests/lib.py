@@ -348,8 +348,12 @@ def succeeded(done):
 
 
 def failed_clearly(done, *words, code=125):
-    """carrel itself said no: one line that names the thing, perhaps one line of advice."""
+    """carrel itself said no: one line that names the thing, perhaps one line of advice.
+
+    Notes on the plan may stand before it.
+    """
     lines = done.stderr.decode(errors="replace").splitlines()
+    lines = [line for line in lines if not line.startswith("carrel: note: ")]
     assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     assert lines and lines[0].startswith("carrel: "), done.stderr
     assert len(lines) == 1 or (len(lines) == 2 and lines[1].startswith("  ")), done.stderr

@@ -48,16 +48,16 @@ def test_name_of_the_workspace(place, project, name):
     path = os.path.join(os.fsencode(place), name)
     os.rename(project, path)
     opts = ["--workspace", path]
-    for words in (["plan", *opts], ["run", "-n", *opts, "--", "true"]):
+    for words in (["plan", *opts, "--", "true"], ["run", "-n", *opts, "--", "true"]):
         done = lib.carrel(*words, cwd=place)
         assert done.returncode == 0, done
         assert_clean(done.stdout + done.stderr)
-    document = json.loads(lib.carrel("plan", "--json", *opts, cwd=place).stdout)
+    document = json.loads(lib.carrel("plan", "--json", *opts, "--", "true", cwd=place).stdout)
     assert re.fullmatch(r"[a-z0-9][a-z0-9-]*", document["name"]), document["name"]
     done = lib.box("./attack", "uids", opts=opts, cwd=path)
     assert done.stdout == f"ok {lib.UID} {lib.UID}\n".encode(), done
     assert_clean(done.stderr)
-    done = lib.carrel("plan", "--workspace", path + b"-none", cwd=place)
+    done = lib.carrel("plan", "--workspace", path + b"-none", "--", "true", cwd=place)
     assert done.returncode == 125 and b"none" in done.stderr
     assert_clean(done.stdout + done.stderr)
 
@@ -67,7 +67,8 @@ def test_name_on_a_terminal(place, project, name):
     """The same on a terminal, where carrel may use colours, but not the name."""
     path = os.path.join(os.fsencode(place), name)
     os.rename(project, path)
-    child = lib.terminal([lib.program(), "plan", "--workspace", os.fsdecode(path)], cwd=place)
+    words = ["plan", "--workspace", os.fsdecode(path), "--", "true"]
+    child = lib.terminal([lib.program(), *words], cwd=place)
     child.expect(lib.pexpect.EOF)
     seen = re.sub(rb"\x1b\[[0-9;]*m", b"", child.before).replace(b"\r\n", b"\n")
     assert b"attack" in seen or len(seen) > 100
@@ -123,7 +124,7 @@ def test_text_of_a_git_file(project, place, name):
     """A repository's own `.git` file says where its git directory is, in hostile words."""
     subprocess.run(["rm", "-rf", project / ".git"], check=True)
     lib.make_file(project / ".git", b"gitdir: /none/" + name + b"\n")
-    for words in (["plan"], ["run", "-y", "--", "./attack", "uids"]):
+    for words in (["plan", "--", "true"], ["run", "-y", "--", "./attack", "uids"]):
         done = lib.carrel(*words)
         assert_clean(done.stdout + done.stderr)
         assert done.returncode == 0, done

@@ -291,7 +291,8 @@ static void pipe_to_file(int flags)
 	relay_init(&r, in[0], file);
 	pump(&r);
 	assert_int_equal(r.state, RELAY_EOF);
-	assert_int_equal(r.splice, !(flags & O_APPEND));
+	if (!(flags & O_APPEND)) /* which shows itself only when there is much at once */
+		assert_true(r.splice);
 	assert_int_equal(wait_for(writer), 0);
 	lseek(file, 0, SEEK_SET);
 	got = read_all(file, 0);
