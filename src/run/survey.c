@@ -286,6 +286,15 @@ static void protect_own(const struct request *r, struct host *h, const char *pat
 	}
 }
 
+/* Most are not there, which one call tells. */
+static void protect_part(const struct request *r, struct host *h, const char *path)
+{
+	const char *real = access(path, F_OK) == 0 ? survey_real(path) : NULL;
+
+	if (real)
+		protect_own(r, h, real, "your configuration of a client");
+}
+
 int survey_apart(const char *workspace, struct fault *f)
 {
 	const char *state = xdg_state(), *config = xdg_config();
@@ -320,8 +329,7 @@ static int survey_own(const struct request *r, struct host *h, struct fault *f)
 		protect_own(r, h, real, "carrel's own");
 	for (const struct harness *const *a = harness_all; *a; a++)
 		for (const struct part *p = (*a)->parts; p && p->path; p++)
-			if ((real = survey_real(path_join(h->home, p->path))))
-				protect_own(r, h, real, "your configuration of a client");
+			protect_part(r, h, path_join(h->home, p->path));
 	return 0;
 }
 
