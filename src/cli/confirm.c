@@ -41,11 +41,12 @@ int confirm(const char *question, struct fault *f)
 	auto_close int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
 	char answer[8];
 
+	/* What was typed, or pasted, before the question was there is no answer to it. */
+	if (fd >= 0)
+		(void)tcflush(fd, TCIFLUSH);
 	if (fd < 0 || fd_write_all(fd, question, strlen(question)) < 0 ||
 		fd_write_all(fd, " [y/N] ", 7) < 0)
 		return no_terminal(f);
-	/* What was typed, or pasted, before the question was there is no answer to it. */
-	(void)tcflush(fd, TCIFLUSH);
 	if (!read_line(fd, answer, sizeof(answer)))
 		(void)fd_write_all(fd, "\n", 1);
 	return !strcasecmp(answer, "y") || !strcasecmp(answer, "yes");

@@ -103,7 +103,7 @@ static void check_agent(const struct manifests *m, const struct agent *a)
 	}
 	check_env(a);
 	CHECK(h);
-	harness_check(h, a, &bad);
+	harness_check(h, a, harness_home(a, false), &bad);
 	check_lines(&bad);
 }
 
