@@ -35,6 +35,7 @@ static const char description[] =
 
 static const struct entry exit_status[] = {
 	{ "0-255", "The exit code of the command in the box." },
+	{ "1", "Of `carrel agents`: some agent cannot be started; it says why." },
 	{ "125", "carrel itself failed: bad usage, refused, or the box could not be built." },
 	{ "126", "The command was found in the box but could not be executed." },
 	{ "127", "The command was not found in the box." },
