@@ -49,6 +49,18 @@ static void follow(const char *dir, const char *name, const char *top, struct re
 		show(to, top, r);
 }
 
+/* Where people put links: what is looked through at every start must be small. */
+static bool is_kept(const char *name)
+{
+	static const char *const kept[] = { "agents", "commands", "hooks", "output-styles",
+		"prompts", "rules", "skills" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		if (!strcmp(name, kept[i]))
+			return true;
+	return false;
+}
+
 static void search(const char *dir, const char *top, bool deeper, struct request *r,
 	size_t *count)
 {
@@ -58,8 +70,7 @@ static void search(const char *dir, const char *top, bool deeper, struct request
 	while (d && (e = readdir(d))) {
 		if (e->d_type == DT_LNK)
 			follow(dir, e->d_name, top, r, count);
-		else if (e->d_type == DT_DIR && deeper && e->d_name[0] != '.' &&
-			strcmp(e->d_name, "projects") != 0)
+		else if (e->d_type == DT_DIR && deeper && is_kept(e->d_name))
 			search(path_join(dir, mem_strdup(e->d_name)), top, false, r, count);
 	}
 	if (d)

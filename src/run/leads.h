@@ -9,7 +9,7 @@
 
 struct request;
 
-/* For the links directly in dir, and in the directories in it; dir is canonical. */
+/* For the links directly in dir, and in its skills, commands ...; dir is canonical. */
 void leads_of_dir(const char *dir, struct request *r);
 
 /* For the directories that a JSON file in dir names under "path": local plugins. */

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/landlock.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -31,10 +32,22 @@ static enum kind kind_of(const struct stat *st)
 				       : KIND_OTHER;
 }
 
+/*
+ * By a descriptor's name in /proc: realpath(3) asks about every part of a path, and there are
+ * many paths to look at.
+ */
 const char *survey_real(const char *path)
 {
-	char buf[PATH_MAX];
+	auto_close int fd = open(path, O_PATH | O_CLOEXEC);
+	char name[32], buf[PATH_MAX];
+	ssize_t n;
 
+	if (fd < 0)
+		return NULL;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	n = readlink(name, buf, sizeof(buf));
+	if (n > 0 && n < (ssize_t)sizeof(buf) && buf[0] == '/')
+		return mem_strndup(buf, (size_t)n);
 	return realpath(path, buf) ? mem_strdup(buf) : NULL;
 }
 
