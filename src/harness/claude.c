@@ -229,16 +229,22 @@ static const char *joined(const said_vec *list)
 
 static void start_args(const struct job *job, name_vec *argv)
 {
+	const struct agent *a = job->agent;
+
 	vec_push(argv, job->program);
 	/* Before the options: some of them take all words that follow. */
 	if (job->headless)
 		vec_push(argv, "-p");
-	else if (job->agent->prompt.text)
+	else if (a->prompt.text)
 		vec_push(argv, "Do what @" HARNESS_PROMPT " says.");
 	if (job->headless && job->events) {
 		harness_option(argv, "--output-format", "stream-json");
 		vec_push(argv, "--verbose");
 	}
+	if (a->model.text)
+		harness_option(argv, "--model", a->model.text);
+	if (a->effort.text)
+		harness_option(argv, "--effort", a->effort.text);
 }
 
 static void set_variables(struct request *r)
@@ -256,10 +262,6 @@ static void assemble(const struct job *job, name_vec *argv, struct request *r)
 	const struct agent *a = job->agent;
 
 	start_args(job, argv);
-	if (a->model.text)
-		harness_option(argv, "--model", a->model.text);
-	if (a->effort.text)
-		harness_option(argv, "--effort", a->effort.text);
 	harness_option(argv, "--setting-sources", "user");
 	harness_option(argv, "--settings",
 		harness_file(r, "settings.json", settings(a), "settings"));
@@ -339,10 +341,6 @@ static void assemble_mine(const struct job *job, name_vec *argv, struct request 
 	const struct agent *a = job->agent;
 
 	start_args(job, argv);
-	if (a->model.text)
-		harness_option(argv, "--model", a->model.text);
-	if (a->effort.text)
-		harness_option(argv, "--effort", a->effort.text);
 	harness_option(argv, "--append-system-prompt-file", HARNESS_DIR "/SANDBOX.md");
 	/* Told in .claude.json, it would write it to a settings.json of the layer's own. */
 	harness_option(argv, "--settings",

@@ -35,8 +35,8 @@ static bool load(struct manifest_file *file, const char *bytes, size_t n)
 	json_errors errors = { 0 };
 	problems bad = { 0 };
 
-	*file = (struct manifest_file){ .path = "/work/carrel.json",
-		.dir = file->project ? "/work" : "/home/me/.config/carrel",
+	*file = (struct manifest_file){ .path = "/proj/carrel.json",
+		.dir = file->project ? "/proj" : "/home/me/.config/carrel",
 		.name = file->project ? "carrel.json" : "user.json",
 		.project = file->project,
 		.bytes = bytes,

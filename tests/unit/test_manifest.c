@@ -32,8 +32,8 @@ static struct manifest_file *file(struct manifest_file *f, const char *text, pro
 {
 	json_errors errors = { 0 };
 
-	*f = (struct manifest_file){ .path = "/work/carrel.json",
-		.dir = f == &project ? "/work" : "/home/me/.config/carrel",
+	*f = (struct manifest_file){ .path = "/proj/carrel.json",
+		.dir = f == &project ? "/proj" : "/home/me/.config/carrel",
 		.name = f == &project ? "carrel.json" : "user.json",
 		.project = f == &project,
 		.bytes = text,
@@ -350,7 +350,7 @@ static struct said said(struct manifest_file *in, const char *text)
 	struct json_value *v = mem_alloc(sizeof(*v));
 
 	in->project = in == &project;
-	in->dir = in->project ? "/work" : "/home/me/.config/carrel";
+	in->dir = in->project ? "/proj" : "/home/me/.config/carrel";
 	in->name = "carrel.json";
 	*v = (struct json_value){
 		.type = JSON_STRING, .at = { 3, 7 }, .origin = in, .text = text
@@ -478,8 +478,8 @@ static void test_env_check(void **state)
 		"!pass 'x y'", "!pass ./relative argument", "x", "?", "${X}", "" };
 	static const char *const wrong[] = { "!", "! ", "!'", "!pass 'x", "!pass \"x", "!''",
 		"!./x", "!../x", "!a/b", "!~/x", "!\x1b/x" };
-	static const char *const inside[] = { "!/work/x", "!/work/a/b", "!/work/../work/x",
-		"!//work//x", "!/tmp/../work/x", "!/work" };
+	static const char *const inside[] = { "!/proj/x", "!/proj/a/b", "!/proj/../proj/x",
+		"!//proj//x", "!/tmp/../proj/x", "!/proj" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
 		if (complaints(&project, good[i]) || complaints(&user, good[i]))
