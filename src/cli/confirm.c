@@ -1,6 +1,7 @@
 #include "cli/confirm.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,13 +40,14 @@ static int no_terminal(struct fault *f)
 int confirm(const char *question, struct fault *f)
 {
 	auto_close int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	struct str text = { 0 };
 	char answer[8];
 
 	/* What was typed, or pasted, before the question was there is no answer to it. */
 	if (fd >= 0)
 		(void)tcflush(fd, TCIFLUSH);
-	if (fd < 0 || fd_write_all(fd, question, strlen(question)) < 0 ||
-		fd_write_all(fd, " [y/N] ", 7) < 0)
+	str_addf(&text, "%s [y/N] ", question);
+	if (fd < 0 || fd_write_all(fd, text.p, text.len) < 0)
 		return no_terminal(f);
 	if (!read_line(fd, answer, sizeof(answer)))
 		(void)fd_write_all(fd, "\n", 1);
