@@ -22,13 +22,16 @@
 
 /* ---- shared ---- */
 
+enum { SHORTEST_ID = 4 }; /* where the name of a file could stand in its place */
+
 bool instances_is_id(const char *word)
 {
 	struct fault ignored = { 0 };
 	instance_vec all = { 0 };
 	size_t n = strlen(word);
 
-	if (!n || n > 16 || strspn(word, "0123456789abcdef") != n)
+	/* Shorter is a file: with "a" for an ID, `take a b` would mean b alone. */
+	if (n < SHORTEST_ID || n > 16 || strspn(word, "0123456789abcdef") != n)
 		return false;
 	if (n == 16 || instance_list(false, &all, &ignored) < 0)
 		return true;
@@ -301,9 +304,9 @@ const struct cmd cmd_instances_entry = {
 		"will see it. What would run or be obeyed outside of a box, if it were yours, "
 		"is marked with `!`.\n"
 		"\n"
-		"`take [ID] FILE...`: make such a change yours. Each file is shown and asked "
-		"about at the terminal; no option says yes. Not while a box of the project "
-		"runs.\n"
+		"`take [ID] FILE...`: make such a change yours; an ID has four digits or more "
+		"here. Each file is shown and asked about at the terminal; no option says yes. "
+		"Not while a box of the project runs.\n"
 		"\n"
 		"`reset [ID]`: remove all that is kept for it.\n"
 		"\n"

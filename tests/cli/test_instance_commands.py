@@ -612,11 +612,21 @@ def test_only_yes_takes(kept, one, answer):
     lib.make_file(kept.layer(one) / "a", "x")
     lib.make_file(kept.layer(one) / "b", "x")
     before = lib.snapshot(kept.home)
-    code, said = taking("a", answers=[answer])
+    code, said = taking("a", "b", answers=[answer, answer])
     assert code == 125 and "not taken over" in said
     assert lib.snapshot(kept.home) == before
-    code, _ = taking("b", answers=["y"])
-    assert code == 0 and os.listdir(kept.claude) == ["b"]
+    code, _ = taking("a", "b", answers=[answer, "y"])
+    assert code == 125 and os.listdir(kept.claude) == ["b"]
+
+
+def test_a_short_name_is_a_file_not_an_id(kept, one):
+    """Whatever the instance's id begins with."""
+    for name in one.name[:3], "other":
+        lib.make_file(kept.layer(one) / name, "x")
+    assert taking(one.name[:3], "other", answers=["y", "y"])[0] == 0
+    assert sorted(os.listdir(kept.claude)) == sorted([one.name[:3], "other"])
+    lib.make_file(kept.layer(one) / "more", "x")
+    assert taking(one.name[:4], "more", answers=["y"], cwd=kept.place)[0] == 0
 
 
 def test_take_needs_a_person(kept, one):

@@ -474,7 +474,7 @@ static size_t complaints(struct manifest_file *in, const char *text)
 
 static void test_env_check(void **state)
 {
-	static const char *const good[] = { "!pass", "!/usr/bin/pass x", "!/workshop/x",
+	static const char *const good[] = { "!pass", "!/usr/bin/pass x", "!/project/x",
 		"!pass 'x y'", "!pass ./relative argument", "x", "?", "${X}", "" };
 	static const char *const wrong[] = { "!", "! ", "!'", "!pass 'x", "!pass \"x", "!''",
 		"!./x", "!../x", "!a/b", "!~/x", "!\x1b/x" };
