@@ -99,9 +99,9 @@ static void add_part(const struct session_part *s, struct request *r)
 		if (part->plugins)
 			leads_of_file(users, part->plugins, r);
 	}
-	/* An overlay needs something to lie on, and this is a directory with no files. */
+	/* An overlay needs something to lie on. */
 	if (!o.lowers.n)
-		vec_push(&o.lowers, path_join(path_parent(s->own), "layers"));
+		vec_push(&o.lowers, path_join(path_parent(s->own), "empty"));
 	vec_each(file, &r->part_files)
 		if (!strcmp(file->part, part->path))
 			vec_push(&o.files, file->name);

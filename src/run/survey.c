@@ -188,10 +188,14 @@ static void survey_user(struct host *h)
 
 const char *survey_home(void)
 {
+	static const char *home; /* asked for often, and it takes reading /etc/passwd */
 	struct host h = { 0 };
 
-	survey_user(&h);
-	return h.home;
+	if (!home) {
+		survey_user(&h);
+		home = h.home;
+	}
+	return home;
 }
 
 /*

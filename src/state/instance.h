@@ -9,6 +9,8 @@
  *	    own/			private to the project, shared by its running boxes
  *	    layers/NNNNNN/		what boxes have changed in the user's configuration
  *	    sessions/NNNNNN/		of a running box: upper, work; on, put: see layers.h
+ *	    hiding/			white-outs of what tells of other projects
+ *	    empty/			to lie on where the user has no such directory
  *	    busy, change		locks
  *	.gone-...			an instance that is being removed
  *

@@ -121,7 +121,7 @@ static int find_layers(const char *dir, struct session_part *s, struct fault *f)
 
 static int begin_part(const char *dir, struct session_part *s, struct fault *f)
 {
-	static const char *const subs[] = { "own", "layers", "sessions" };
+	static const char *const subs[] = { "own", "layers", "sessions", "empty" };
 	const struct layers l = layers_of(dir, s->part);
 	struct fault ignored = { 0 };
 	auto_close int change = -1;

@@ -109,7 +109,7 @@ class User:
         """No session, one layer, no temporary names; the user's files as they were."""
         assert self.names("sessions") == []
         assert len(self.names("layers")) <= layers, self.names("layers")
-        known = {"own", "layers", "sessions", "hiding", "busy", "change"}
+        known = {"own", "layers", "sessions", "hiding", "empty", "busy", "change"}
         assert set(os.listdir(self.part())) <= known
         top = set(os.listdir(self.instance())) - {"settings.json"}
         assert top <= {"version", "project-root", "claude"}, top
