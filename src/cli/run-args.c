@@ -124,7 +124,7 @@ static int parse_network(void *args, const char *text, struct fault *f)
 {
 	struct run_args *a = args;
 	unsigned int choice;
-	int rc = opt_choose("none|host", text, &choice, f);
+	int rc = opt_choose("none|allow|open|host", text, &choice, f);
 
 	if (rc < 0)
 		return rc;
@@ -221,7 +221,9 @@ static int parse_limit(void *args, const char *text, struct fault *f)
 
 /* ---- the table ---- */
 
-_Static_assert(NETWORK_NONE == 0 && NETWORK_HOST == 1, "the order of the choices");
+_Static_assert(NETWORK_NONE == 0 && NETWORK_ALLOW == 1 && NETWORK_OPEN == 2 &&
+		NETWORK_HOST == 3,
+	"the order of the choices");
 
 const struct opt run_opts[] = {
 	OPT_FLAG('n', "dry-run", struct run_args, dry, "print the plan and stop"),

@@ -73,7 +73,14 @@ const char *env_how_name(enum env_how how)
 
 const char *network_name(enum network network)
 {
-	return network == NETWORK_HOST ? "host" : "none";
+	static const char *const names[] = {
+		[NETWORK_NONE] = "none",
+		[NETWORK_ALLOW] = "allow",
+		[NETWORK_OPEN] = "open",
+		[NETWORK_HOST] = "host",
+	};
+
+	return names[network];
 }
 
 const char *seccomp_name(enum seccomp_program program)
@@ -436,6 +443,8 @@ void plan_print(const struct plan *p, bool colour, struct str *out)
 {
 	static const char *const network[] = {
 		[NETWORK_NONE] = "none (its own loopback)",
+		[NETWORK_ALLOW] = "allow: the hosts listed, and nothing else",
+		[NETWORK_OPEN] = "open: the public Internet, not this machine or its network",
 		[NETWORK_HOST] =
 			"host: everything this machine can reach, its own services too",
 	};

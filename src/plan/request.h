@@ -12,7 +12,19 @@
 
 #include "base/mem.h"
 
-enum network { NETWORK_NONE, NETWORK_HOST };
+enum network {
+	NETWORK_NONE,  /* the box's own loopback */
+	NETWORK_ALLOW, /* through the broker, what the policy allows */
+	NETWORK_OPEN,  /* through the broker, what is public and not denied */
+	NETWORK_HOST,  /* the host's own */
+};
+
+/* An entry of the policy, as it was written: net/policy.h has the language. */
+struct request_host {
+	const char *entry;
+	const char *origin; /* begins a complaint: "--allow", "carrel.json:3:7: agents.x..." */
+	bool deny;
+};
 
 struct request_mount {
 	const char *source, *target; /* target NULL: the same path as the source; or ~/... */
@@ -121,7 +133,10 @@ struct request {
 	struct request_limits limits; /* 0 = the default */
 	enum network network;
 	bool network_said; /* by the command line, over what an agent declares */
-	bool nest;         /* user namespaces and mounts allowed inside: weaker */
+	VEC(struct request_host) hosts;
+	bool ask;                /* about hosts that no entry is about */
+	VEC(const char *) ports; /* "3000", "8080:80": the host's loopback to the box's */
+	bool nest;               /* user namespaces and mounts allowed inside: weaker */
 };
 
 #endif
