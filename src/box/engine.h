@@ -30,6 +30,7 @@ struct box {
 	int pidfd;
 	int control;  /* messages from and to init; readable when there is an event */
 	int terminal; /* the master side of the box's pty, or -1 */
+	int net[2]; /* listener and resolver of a brokered network; whoever takes them, sets -1 */
 	struct stubs *stubs;
 };
 

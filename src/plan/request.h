@@ -19,6 +19,11 @@ enum network {
 	NETWORK_HOST,  /* the host's own */
 };
 
+static inline bool network_is_brokered(enum network network)
+{
+	return network == NETWORK_ALLOW || network == NETWORK_OPEN;
+}
+
 /* An entry of the policy, as it was written: net/policy.h has the language. */
 struct request_host {
 	const char *entry;

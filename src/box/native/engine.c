@@ -156,12 +156,13 @@ static int clone_failed(int err, struct fault *f)
 	return -err;
 }
 
-/* A datagram from init into f and *w; a descriptor that came along is *ret_fd. */
-static ssize_t receive(int socket, struct wire *w, struct fault *f, int *ret_fd, int flags)
+/* A datagram from init into f and *w; descriptors that came along are fds[], others -1. */
+static ssize_t receive(int socket, struct wire *w, struct fault *f, int fds[WIRE_FDS],
+	int flags)
 {
 	union {
 		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(WIRE_FDS * sizeof(int))];
 	} control;
 	struct iovec parts[2] = { { w, sizeof(*w) }, { f, sizeof(*f) } };
 	struct msghdr m = { .msg_iov = parts,
@@ -170,6 +171,8 @@ static ssize_t receive(int socket, struct wire *w, struct fault *f, int *ret_fd,
 		.msg_controllen = sizeof(control) };
 	ssize_t n;
 
+	for (int i = 0; i < WIRE_FDS; i++)
+		fds[i] = -1;
 	/*
 	 * When init ended with a word of ours unread, that is told first (once, as a
 	 * reset), and its last word after it.
@@ -177,8 +180,8 @@ static ssize_t receive(int socket, struct wire *w, struct fault *f, int *ret_fd,
 	do
 		n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | flags);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-	if (n > 0 && m.msg_controllen && CMSG_FIRSTHDR(&m)->cmsg_type == SCM_RIGHTS)
-		memcpy(ret_fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+	if (n > 0 && m.msg_controllen && control.header.cmsg_type == SCM_RIGHTS)
+		memcpy(fds, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
 	return n;
 }
 
@@ -197,13 +200,18 @@ static int await_start(struct box *box, struct fault *f)
 {
 	struct wire w = { .type = WIRE_STUBS };
 	struct fault told;
-	int status;
+	int status, fds[WIRE_FDS];
 	ssize_t n;
 
 	wire_send(box->control, &w);
-	do
-		n = receive(box->control, &w, &told, &box->terminal, 0);
-	while (n > 0 && w.type == WIRE_TERMINAL);
+	while ((n = receive(box->control, &w, &told, fds, 0)) > 0) {
+		if (w.type == WIRE_TERMINAL)
+			box->terminal = fds[0];
+		else if (w.type == WIRE_NET)
+			memcpy(box->net, fds, sizeof(box->net));
+		else
+			break;
+	}
 	if (n > 0 && w.type == WIRE_STARTED)
 		return 0;
 	status = await_end(box);
@@ -224,6 +232,8 @@ static void native_release(struct box *box)
 	fd_close(&box->pidfd);
 	fd_close(&box->control);
 	fd_close(&box->terminal);
+	fd_close(&box->net[0]);
+	fd_close(&box->net[1]);
 }
 
 static void native_kill(struct box *box)
@@ -235,7 +245,7 @@ static void native_kill(struct box *box)
 static int native_begin(const struct frame *frame, const struct box_io *io, struct box *ret,
 	struct fault *f)
 {
-	struct box box = { .pidfd = -1, .terminal = -1 };
+	struct box box = { .pidfd = -1, .terminal = -1, .net = { -1, -1 } };
 	struct clone_args args = {
 		.flags = (frame->namespaces & ~(unsigned long)CLONE_NEWNET) | CLONE_PIDFD,
 		.pidfd = (uintptr_t)&box.pidfd,
@@ -295,10 +305,11 @@ static void native_event(struct box *box, struct box_event *ret)
 {
 	struct wire w = { 0 };
 	struct fault unused;
-	int fd = -1;
-	ssize_t n = receive(box->control, &w, &unused, &fd, MSG_DONTWAIT);
+	int fds[WIRE_FDS];
+	ssize_t n = receive(box->control, &w, &unused, fds, MSG_DONTWAIT);
 
-	fd_close(&fd);
+	for (int i = 0; i < WIRE_FDS; i++)
+		fd_close(&fds[i]);
 	*ret = (struct box_event){ .type = BOX_NONE };
 	if (n == 0 || (n < 0 && errno != EAGAIN))
 		ret->type = BOX_LOST;

@@ -9,6 +9,7 @@
 #ifndef BOX_NATIVE_NATIVE_H
 #define BOX_NATIVE_NATIVE_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -59,6 +60,7 @@ void init_loop(struct native *n) __attribute__((noreturn));
 enum wire_type {
 	WIRE_FAULT = 1, /* a step failed; followed by the struct fault */
 	WIRE_TERMINAL,  /* carries the master side of the box's pty */
+	WIRE_NET,       /* carries the listener and the resolver's socket of the network */
 	WIRE_STARTED,   /* the command's program runs */
 	WIRE_STOPPED,   /* value: the signal that stopped the command */
 	WIRE_EXITED,    /* value: status as from waitpid(2); nothing else lives in the box */
@@ -66,6 +68,8 @@ enum wire_type {
 	WIRE_STUBS,     /* to init: the stubs are there to be mounted on */
 	WIRE_SIGNAL,    /* to init: value, group */
 };
+
+enum { WIRE_FDS = 2 }; /* the most that one carries */
 
 struct wire {
 	uint32_t type;
@@ -76,6 +80,6 @@ struct wire {
 
 int wire_send(int socket, const struct wire *w);
 int wire_send_fault(int socket, const struct fault *f);
-int wire_send_fd(int socket, const struct wire *w, int fd);
+int wire_send_fds(int socket, const struct wire *w, const int *fds, size_t n);
 
 #endif

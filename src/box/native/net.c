@@ -10,6 +10,7 @@
  * success, and after a failure the box does not start anyway.
  */
 #include "box/native/native.h"
+#include "box/native/egress.h"
 #include "plan/plan.h"
 #include "base/fault.h"
 #include "base/mem.h"
@@ -67,13 +68,26 @@ static const char *loopback_up(void)
 	return rc < 0 ? "bring the loopback interface up" : NULL;
 }
 
-static int helper_main(void *unused)
+/* The broker's ends go to the supervisor at once: no process of the box ever has them. */
+static const char *hand_out(int control)
 {
+	int ends[2];
+	const char *what = egress_make(&ends[0], &ends[1]);
+
+	if (!what && wire_send_fds(control, &(struct wire){ .type = WIRE_NET }, ends, 2) < 0)
+		what = "hand the box's network to the supervisor";
+	return what;
+}
+
+static int helper_main(void *arg)
+{
+	const struct native *n = arg;
 	const char *what = "make a network namespace";
 
-	(void)unused;
 	if (unshare(CLONE_NEWNET) == 0)
 		what = loopback_up();
+	if (!what && network_is_brokered(n->frame->network))
+		what = hand_out(n->control);
 	helper.what = what;
 	helper.err = what ? errno : 0;
 	state_set(what ? FAILED : READY);
@@ -88,10 +102,24 @@ int step_net(struct native *n, struct fault *f)
 	if (n->frame->network == NETWORK_HOST)
 		return 0;
 	helper.pid = clone(helper_main, stack + sizeof(stack), CLONE_VM | CLONE_PIDFD | SIGCHLD,
-		NULL, &helper.pidfd);
+		n, &helper.pidfd);
 	if (helper.pid < 0)
 		return fault_set(f, errno, "start the helper that makes the network namespace");
 	return 0;
+}
+
+static int failed(struct fault *f)
+{
+	int rc = fault_set(f, helper.err, "%s", helper.what);
+
+	if (strstr(helper.what, "nf_tables"))
+		fault_fix(f,
+			"Network modes allow and open need a kernel with nf_tables and its NAT "
+			"(CONFIG_NF_TABLES, NFT_NAT, NFT_REDIR), loaded or loadable; `modprobe "
+			"nft_redir nft_chain_nat` as root may be all. --network none or host "
+			"do "
+			"not need it.");
+	return rc;
 }
 
 int step_net_join(struct native *n, struct fault *f)
@@ -100,7 +128,7 @@ int step_net_join(struct native *n, struct fault *f)
 		return 0;
 	state_wait_while(WORKING);
 	if (atomic_load(&helper.state) == FAILED)
-		return fault_set(f, helper.err, "%s", helper.what);
+		return failed(f);
 	if (setns(helper.pidfd, CLONE_NEWNET) < 0)
 		return fault_set(f, errno, "join the network namespace");
 	state_set(JOINED);

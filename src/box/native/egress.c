@@ -1,0 +1,395 @@
+/*
+ * box/native/egress.c - the inside of a network that ends at the broker
+ *
+ * Theory of operation. The namespace has loopback and nothing else: there is no way out for
+ * a packet, whatever is done in the box. All addresses are routed to loopback (a local
+ * route for everything), so that any connect(2) finds a route; nf_tables then redirects
+ *
+ *	TCP, to wherever               to the listener, which the broker holds
+ *	UDP to port 53, to wherever    to the resolver's socket, which it holds too
+ *
+ * but for what the box sends to itself: 127.0.0.0/8, ::1 and the two addresses that it has on
+ * loopback (programs ask whether there is one besides 127.0.0.1 before they look names up).
+ * The broker learns from the kernel which address was dialled. What is neither finds
+ * no socket, and the kernel refuses it at once: UDP as unreachable.
+ *
+ * Both sockets are bound to ports below 1024, which nobody in the box may bind. When the
+ * broker is gone they are closed, and everything is refused.
+ *
+ * All of it is said over netlink in two batches. `ip` and `nft` would cost three times the
+ * rest of a box's start.
+ */
+#include "box/native/egress.h"
+#include "base/fd.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/rtnetlink.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { LISTENER_PORT = 1, RESOLVER_PORT = 53, BACKLOG = 4096, LOOPBACK = 1 /* index */ };
+
+static const uint8_t own_v4[4] = { 198, 18, 0, 2 };
+static const uint8_t own_v6[16] = { 0xfd, 0x63, 0x61, 0x72, 0x72, 0x65, 0x6c, [15] = 2 };
+
+/* ---- writing netlink messages ---- */
+
+struct batch {
+	_Alignas(struct nlmsghdr) char buf[4096];
+	size_t n;
+	struct nlmsghdr *message; /* that is being written */
+	uint32_t count;           /* of those that are answered */
+};
+
+static void *put(struct batch *b, const void *bytes, size_t n)
+{
+	char *at = b->buf + b->n;
+
+	memcpy(at, bytes, n);
+	memset(at + n, 0, NLMSG_ALIGN(n) - n);
+	b->n += NLMSG_ALIGN(n);
+	b->message->nlmsg_len = (uint32_t)(b->buf + b->n - (char *)b->message);
+	return at;
+}
+
+static void begin(struct batch *b, uint16_t type, uint16_t flags, const void *head, size_t n)
+{
+	struct nlmsghdr h = { .nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | flags };
+
+	h.nlmsg_seq = flags & NLM_F_ACK ? ++b->count : 0;
+	b->message = (struct nlmsghdr *)(void *)(b->buf + b->n);
+	put(b, &h, sizeof(h));
+	put(b, head, n);
+}
+
+static void attr(struct batch *b, uint16_t type, const void *bytes, size_t n)
+{
+	const struct nlattr a = { (uint16_t)(sizeof(a) + n), type };
+
+	put(b, &a, sizeof(a));
+	put(b, bytes, n);
+}
+
+static void attr_text(struct batch *b, uint16_t type, const char *text)
+{
+	attr(b, type, text, strlen(text) + 1);
+}
+
+static void attr_be32(struct batch *b, uint16_t type, uint32_t value)
+{
+	value = htonl(value);
+	attr(b, type, &value, sizeof(value));
+}
+
+static size_t nest(struct batch *b, uint16_t type)
+{
+	const struct nlattr a = { sizeof(a), (uint16_t)(type | NLA_F_NESTED) };
+
+	return (size_t)((char *)put(b, &a, sizeof(a)) - b->buf);
+}
+
+static void nest_end(struct batch *b, size_t at)
+{
+	struct nlattr *a = (struct nlattr *)(void *)(b->buf + at);
+
+	a->nla_len = (uint16_t)(b->n - at);
+}
+
+/* Send all, and hear that each was done. The first that was not is *ret_failed, from 1. */
+static int transact(int protocol, struct batch *b, uint32_t *ret_failed)
+{
+	auto_close int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+	_Alignas(struct nlmsghdr) char answer[8192];
+	uint32_t heard = 0;
+
+	*ret_failed = 0;
+	if (s < 0 || send(s, b->buf, b->n, 0) < 0)
+		return -errno;
+	while (heard < b->count) {
+		ssize_t n = recv(s, answer, sizeof(answer), 0);
+		struct nlmsghdr *h = (struct nlmsghdr *)(void *)answer;
+
+		if (n < 0)
+			return -errno;
+		for (; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
+			const struct nlmsgerr *e = NLMSG_DATA(h);
+
+			if (h->nlmsg_type != NLMSG_ERROR)
+				continue;
+			*ret_failed = h->nlmsg_seq;
+			if (e->error)
+				return e->error;
+			heard++;
+		}
+	}
+	return 0;
+}
+
+/* ---- addresses and routes ---- */
+
+static void put_family(struct batch *b, uint8_t family, const void *own, uint8_t bytes)
+{
+	const struct ifaddrmsg address = { .ifa_family = family,
+		.ifa_prefixlen = (uint8_t)(bytes * 8),
+		.ifa_flags = IFA_F_NODAD,
+		.ifa_index = LOOPBACK };
+	const struct rtmsg route = { .rtm_family = family,
+		.rtm_table = RT_TABLE_LOCAL,
+		.rtm_protocol = RTPROT_STATIC,
+		.rtm_scope = RT_SCOPE_HOST,
+		.rtm_type = RTN_LOCAL };
+	const uint32_t out = LOOPBACK;
+
+	begin(b, RTM_NEWADDR, NLM_F_CREATE | NLM_F_ACK, &address, sizeof(address));
+	attr(b, IFA_LOCAL, own, bytes);
+	attr(b, IFA_ADDRESS, own, bytes);
+	begin(b, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_ACK, &route, sizeof(route));
+	attr(b, RTA_OIF, &out, sizeof(out));
+	attr(b, RTA_PREFSRC, own, bytes);
+}
+
+/* A machine without IPv6 has a box without: nothing there could be left open. */
+static int make_routes(bool v6)
+{
+	struct batch b = { 0 };
+	uint32_t failed;
+
+	put_family(&b, AF_INET, own_v4, sizeof(own_v4));
+	if (v6)
+		put_family(&b, AF_INET6, own_v6, sizeof(own_v6));
+	return transact(NETLINK_ROUTE, &b, &failed);
+}
+
+/* ---- nf_tables ---- */
+
+#define TABLE "carrel"
+#define CHAIN "out"
+
+static void nft(struct batch *b, uint16_t type, uint16_t flags, bool batch_mark)
+{
+	const struct nfgenmsg head = { .nfgen_family = batch_mark ? AF_UNSPEC : NFPROTO_INET,
+		.version = NFNETLINK_V0,
+		.res_id = batch_mark ? htons(NFNL_SUBSYS_NFTABLES) : 0 };
+
+	begin(b, (uint16_t)(batch_mark ? type : (NFNL_SUBSYS_NFTABLES << 8) | type), flags,
+		&head, sizeof(head));
+}
+
+struct expr {
+	size_t element, data;
+};
+
+static struct expr expr(struct batch *b, const char *name)
+{
+	struct expr e;
+
+	e.element = nest(b, NFTA_LIST_ELEM);
+	attr_text(b, NFTA_EXPR_NAME, name);
+	e.data = nest(b, NFTA_EXPR_DATA);
+	return e;
+}
+
+static void expr_end(struct batch *b, struct expr e)
+{
+	nest_end(b, e.data);
+	nest_end(b, e.element);
+}
+
+static void put_value(struct batch *b, uint16_t type, const void *bytes, size_t n)
+{
+	size_t at = nest(b, type);
+
+	attr(b, NFTA_DATA_VALUE, bytes, n);
+	nest_end(b, at);
+}
+
+static void match(struct batch *b, const void *bytes, size_t n)
+{
+	struct expr e = expr(b, "cmp");
+
+	attr_be32(b, NFTA_CMP_SREG, NFT_REG_1);
+	attr_be32(b, NFTA_CMP_OP, NFT_CMP_EQ);
+	put_value(b, NFTA_CMP_DATA, bytes, n);
+	expr_end(b, e);
+}
+
+static void match_meta(struct batch *b, uint32_t key, uint8_t value)
+{
+	struct expr e = expr(b, "meta");
+
+	attr_be32(b, NFTA_META_DREG, NFT_REG_1);
+	attr_be32(b, NFTA_META_KEY, key);
+	expr_end(b, e);
+	match(b, &value, 1);
+}
+
+static void match_payload(struct batch *b, uint32_t base, uint32_t at, const void *bytes,
+	uint32_t n)
+{
+	struct expr e = expr(b, "payload");
+
+	attr_be32(b, NFTA_PAYLOAD_DREG, NFT_REG_1);
+	attr_be32(b, NFTA_PAYLOAD_BASE, base);
+	attr_be32(b, NFTA_PAYLOAD_OFFSET, at);
+	attr_be32(b, NFTA_PAYLOAD_LEN, n);
+	expr_end(b, e);
+	match(b, bytes, n);
+}
+
+static void accept_it(struct batch *b)
+{
+	struct expr e = expr(b, "immediate");
+	size_t data, verdict;
+
+	attr_be32(b, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
+	data = nest(b, NFTA_IMMEDIATE_DATA);
+	verdict = nest(b, NFTA_DATA_VERDICT);
+	attr_be32(b, NFTA_VERDICT_CODE, NF_ACCEPT);
+	nest_end(b, verdict);
+	nest_end(b, data);
+	expr_end(b, e);
+}
+
+static void redirect(struct batch *b, uint16_t port)
+{
+	struct expr e = expr(b, "immediate");
+
+	port = htons(port);
+	attr_be32(b, NFTA_IMMEDIATE_DREG, NFT_REG_1);
+	put_value(b, NFTA_IMMEDIATE_DATA, &port, sizeof(port));
+	expr_end(b, e);
+	e = expr(b, "redir");
+	attr_be32(b, NFTA_REDIR_REG_PROTO_MIN, NFT_REG_1);
+	expr_end(b, e);
+}
+
+static size_t rule(struct batch *b)
+{
+	nft(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND | NLM_F_ACK, false);
+	attr_text(b, NFTA_RULE_TABLE, TABLE);
+	attr_text(b, NFTA_RULE_CHAIN, CHAIN);
+	return nest(b, NFTA_RULE_EXPRESSIONS);
+}
+
+/* What is sent to this address, or a network of whole bytes, is left alone. */
+static void rule_own(struct batch *b, uint8_t family, const void *bytes, uint32_t n)
+{
+	size_t at = rule(b);
+
+	match_meta(b, NFT_META_NFPROTO, family);
+	match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, family == NFPROTO_IPV4 ? 16 : 24, bytes,
+		n);
+	accept_it(b);
+	nest_end(b, at);
+}
+
+static void put_chain(struct batch *b)
+{
+	size_t hook;
+
+	nft(b, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_ACK, false);
+	attr_text(b, NFTA_TABLE_NAME, TABLE);
+	nft(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_ACK, false);
+	attr_text(b, NFTA_CHAIN_TABLE, TABLE);
+	attr_text(b, NFTA_CHAIN_NAME, CHAIN);
+	hook = nest(b, NFTA_CHAIN_HOOK);
+	attr_be32(b, NFTA_HOOK_HOOKNUM, NF_INET_LOCAL_OUT);
+	attr_be32(b, NFTA_HOOK_PRIORITY, (uint32_t)-100); /* where destinations are changed */
+	nest_end(b, hook);
+	attr_text(b, NFTA_CHAIN_TYPE, "nat");
+}
+
+static int make_rules(void)
+{
+	static const uint8_t loopback_v6[16] = { [15] = 1 }, net_127 = 127;
+	const uint16_t dns = htons(RESOLVER_PORT);
+	struct batch b = { 0 };
+	uint32_t failed;
+	size_t at;
+
+	nft(&b, NFNL_MSG_BATCH_BEGIN, 0, true);
+	put_chain(&b);
+	rule_own(&b, NFPROTO_IPV4, &net_127, 1);
+	rule_own(&b, NFPROTO_IPV4, own_v4, sizeof(own_v4));
+	rule_own(&b, NFPROTO_IPV6, loopback_v6, sizeof(loopback_v6));
+	rule_own(&b, NFPROTO_IPV6, own_v6, sizeof(own_v6));
+	at = rule(&b);
+	match_meta(&b, NFT_META_L4PROTO, IPPROTO_TCP);
+	redirect(&b, LISTENER_PORT);
+	nest_end(&b, at);
+	at = rule(&b);
+	match_meta(&b, NFT_META_L4PROTO, IPPROTO_UDP);
+	match_payload(&b, NFT_PAYLOAD_TRANSPORT_HEADER, 2, &dns, sizeof(dns));
+	redirect(&b, RESOLVER_PORT);
+	nest_end(&b, at);
+	nft(&b, NFNL_MSG_BATCH_END, 0, true);
+	return transact(NETLINK_NETFILTER, &b, &failed);
+}
+
+/* ---- sockets ---- */
+
+/* For both families in one, and the kernel's word on which of its addresses was meant. */
+static int bind_socket(int type, uint16_t port, bool v6)
+{
+	const struct sockaddr_in6 any_v6 = { .sin6_family = AF_INET6,
+		.sin6_port = htons(port) };
+	const struct sockaddr_in any_v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	const int yes = 1, no = 0;
+	int s = socket(v6 ? AF_INET6 : AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
+
+	if (s < 0)
+		return -1;
+	if (v6)
+		rc = setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) < 0 ||
+			setsockopt(s, IPPROTO_IPV6, IPV6_RECVPKTINFO, &yes, sizeof(yes)) < 0 ||
+			bind(s, (const struct sockaddr *)&any_v6, sizeof(any_v6)) < 0;
+	else
+		rc = setsockopt(s, IPPROTO_IP, IP_PKTINFO, &yes, sizeof(yes)) < 0 ||
+			bind(s, (const struct sockaddr *)&any_v4, sizeof(any_v4)) < 0;
+	if (rc == 0 && type == SOCK_STREAM)
+		rc = listen(s, BACKLOG);
+	if (rc) {
+		close(s);
+		return -1;
+	}
+	return s;
+}
+
+static bool has_v6(void)
+{
+	int s = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (s >= 0)
+		close(s);
+	return s >= 0;
+}
+
+const char *egress_make(int *ret_listener, int *ret_resolver)
+{
+	bool v6 = has_v6();
+	int rc = make_routes(v6);
+
+	/* Compiled in, and switched off for this machine or for new namespaces. */
+	if (rc == -EACCES || rc == -EPERM || rc == -EINVAL) {
+		v6 = false;
+		rc = 0;
+	}
+	if (rc == 0 && (rc = make_rules()) < 0) {
+		errno = -rc;
+		return "redirect connections with nf_tables";
+	}
+	errno = -rc;
+	if (rc < 0)
+		return "route the box's addresses to its loopback";
+	*ret_listener = bind_socket(SOCK_STREAM, LISTENER_PORT, v6);
+	*ret_resolver = *ret_listener < 0 ? -1 : bind_socket(SOCK_DGRAM, RESOLVER_PORT, v6);
+	return *ret_resolver < 0 ? "bind the sockets of the box's network" : NULL;
+}

@@ -1,0 +1,14 @@
+/*
+ * box/native/egress.h - a network whose every connection ends at the broker
+ */
+#ifndef BOX_NATIVE_EGRESS_H
+#define BOX_NATIVE_EGRESS_H
+
+/*
+ * Called in the box's new network namespace, with loopback up. On success NULL, and the two
+ * sockets for the broker: a TCP listener and the resolver's UDP socket. Else what failed,
+ * with errno.
+ */
+const char *egress_make(int *ret_listener, int *ret_resolver);
+
+#endif

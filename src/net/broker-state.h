@@ -1,0 +1,204 @@
+/*
+ * net/broker-state.h - what the parts of the broker share
+ *
+ *	broker.c     start, loop, the supervisor's words
+ *	resolver.c   the box's questions, and ours to the host's name server
+ *	conn.c       connections: judge, dial, relay
+ *
+ * All of it is one static struct of fixed tables: nothing is allocated, and what a box
+ * can make the broker hold is bounded by their sizes. They begin as zeros, and a page of
+ * them that is never used costs nothing.
+ *
+ * Everything waits in one epoll(7), edge-triggered. A slot that was freed is not given out
+ * again before all events of one wait are handled, since some may still be about it.
+ */
+#ifndef NET_BROKER_STATE_H
+#define NET_BROKER_STATE_H
+
+#include "net/broker.h"
+#include "net/dns.h"
+#include "net/pump.h"
+#include "net/synth.h"
+
+#include <netinet/in.h>
+
+enum watch {
+	WATCH_SUPERVISOR,
+	WATCH_LISTENER,
+	WATCH_RESOLVER,
+	WATCH_CLIENT, /* of a connection: the side that asked for it */
+	WATCH_SERVER,
+	WATCH_DIAL,
+	WATCH_QUERY,
+	WATCH_DNS_TCP,
+	WATCH_PORT,
+};
+
+enum {
+	DIALS = 3,           /* attempts at once, for one connection */
+	CANDIDATES = 8,      /* addresses of a name that are tried */
+	QUERIES = 128,       /* names that are being looked up */
+	WAITERS = 512,       /* questions of the box that wait for them */
+	DNS_CLIENTS = 32,    /* of the resolver over TCP */
+	DNS_TCP_MOST = 1024, /* bytes of a question over TCP */
+	NONE = -1,
+};
+
+/* ---- connections ---- */
+
+enum conn_state {
+	CONN_FREE,
+	CONN_HELD,      /* waits for the user's answer */
+	CONN_RESOLVING, /* waits for its name */
+	CONN_WAITING,   /* inbound: waits for a socket of the box */
+	CONN_DIALLING,
+	CONN_OPEN,
+	CONN_OVER, /* closed; its slot is free after this round */
+};
+
+struct dial {
+	struct address candidate[CANDIDATES];
+	uint8_t n, next;
+	int fd[DIALS];
+	struct address to[DIALS];
+	int error; /* of the last one that failed */
+};
+
+struct conn {
+	uint8_t state; /* enum conn_state */
+	bool inbound;
+	bool ready;    /* in the list of those with more to do */
+	uint16_t port; /* that was dialled */
+	int client, server;
+	const char *name; /* that was dialled; NULL: an address */
+	struct address address;
+	uint64_t id, began; /* ns */
+	uint64_t due;       /* ms: HELD, DIALLING: the next thing to happen */
+	uint64_t give_up;   /* ms: the last */
+	int prev, next;     /* in the list of its state */
+	int next_ready;
+	struct flow up, down;
+	struct dial dial;
+};
+
+struct conn_list {
+	int first;
+};
+
+/* ---- lookups ---- */
+
+/* A question of the box that waits for the answer. */
+struct waiter {
+	bool used;
+	int next;
+	int tcp;                  /* the DNS client over TCP, or NONE */
+	struct sockaddr_in6 from; /* or a sockaddr_in */
+	socklen_t from_size;
+	char info[64]; /* the control message that says which of our addresses it asked */
+	size_t info_size;
+	struct dns_query query;
+};
+
+struct query {
+	bool used;
+	char name[NAME_SIZE];
+	int fd;
+	uint16_t id[2]; /* of the questions for A and AAAA */
+	bool have[2];
+	bool failed; /* one of them, by this server */
+	bool tcp;    /* an answer was cut: the rest over TCP */
+	bool sent;   /* TCP: the questions */
+	struct lookup_answer answer[2];
+	enum lookup_result result[2];
+	unsigned int tries;
+	uint64_t due;
+	int waiters; /* first of a list */
+	uint8_t tcp_buf[2 + 4096];
+	size_t tcp_have;
+};
+
+/* What a name resolved to; by its number in the synth table. */
+struct resolved {
+	struct address address[CANDIDATES];
+	uint8_t n;
+	uint64_t until; /* ms */
+};
+
+struct dns_client {
+	bool used, busy; /* busy: a question of its waits */
+	int fd;
+	uint64_t until;
+	size_t have;
+	uint8_t buf[2 + DNS_TCP_MOST];
+};
+
+struct port {
+	int listener; /* NONE: unused */
+	uint16_t to;
+};
+
+struct broker {
+	struct broker_config *config; /* ours alone: MAP_PRIVATE */
+	const char *hosts;
+	int epoll, supervisor, listener, resolver;
+	bool ending;
+	uint64_t now; /* ms, CLOCK_MONOTONIC, of this round */
+	uint64_t last_id;
+
+	uint64_t bytes_left; /* of the limit */
+	uint64_t tokens;     /* bytes that the rate lets through now */
+	uint64_t filled;     /* ms: when tokens were last added */
+	uint64_t limit_told; /* ms */
+
+	unsigned int open; /* connections in use */
+	unsigned int used; /* slots that were ever used */
+	int free, over, ready;
+	struct conn_list held, resolving, waiting, dialling;
+
+	unsigned int lookups;
+
+	int spare[BROKER_SPARE];
+	unsigned int spares, wanted;
+	struct port ports[BROKER_PORTS];
+
+	struct synth synth;
+	struct resolved resolved[SYNTH_NAMES];
+	struct conn conns[BROKER_CONNECTIONS];
+	struct query queries[QUERIES];
+	struct waiter waiters[WAITERS];
+	struct dns_client dns_clients[DNS_CLIENTS];
+};
+
+extern struct broker broker;
+
+/* broker.c */
+uint64_t broker_clock(int clock); /* ns */
+int broker_watch(int fd, enum watch what, unsigned int index, uint32_t events);
+void broker_event(struct net_event *e);
+uint64_t broker_due(uint64_t a, uint64_t b); /* the earlier; 0: never */
+
+/* resolver.c */
+void resolver_init(void);
+void resolver_questions(void);        /* on the UDP socket */
+void resolver_take(int fd);           /* a client over TCP */
+void resolver_client(unsigned int i); /* it is readable */
+void resolver_query(unsigned int i);  /* an answer to ours */
+uint64_t resolver_tick(void);         /* what is due; when the next is, ms, or 0 */
+/* Look the name up; conn_resolved() follows, perhaps at once. False: too many at once. */
+bool resolver_begin(const char *name);
+
+/* conn.c */
+void conn_init(void);
+void conn_accept(void);
+void conn_accept_port(unsigned int i);
+void conn_spare(int fd); /* a socket of the box's network has come */
+void conn_resolved(const char *name, int error);
+void conn_ready(unsigned int i); /* client or server */
+void conn_dialled(unsigned int i, unsigned int attempt);
+void conn_policy_changed(void);
+void conn_run(void);   /* those that have more to do */
+void conn_sweep(void); /* slots of what is over become free */
+void conn_close_all(void);
+uint64_t conn_tick(void);
+
+#endif

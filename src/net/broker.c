@@ -1,0 +1,326 @@
+/*
+ * net/broker.c - the broker's start, its loop, and what the supervisor tells it
+ */
+#include "net/broker-state.h"
+#include "net/jail.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EVENTS = 64, RATE_TICK_MS = 10 };
+
+struct broker broker;
+
+uint64_t broker_clock(int clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+uint64_t broker_due(uint64_t a, uint64_t b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
+int broker_watch(int fd, enum watch what, unsigned int index, uint32_t events)
+{
+	struct epoll_event e = { .events = events, .data.u64 = (uint64_t)what << 32 | index };
+
+	return epoll_ctl(broker.epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
+/* Waits when the supervisor is behind. When it is gone there is nothing left to do. */
+void broker_event(struct net_event *e)
+{
+	const struct broker_message m = { .word = BROKER_EVENT };
+
+	e->time = broker_clock(CLOCK_REALTIME);
+	if (broker_send(broker.supervisor, &m, e, sizeof(*e), NULL, 0, 0) < 0)
+		_exit(0);
+}
+
+/* ---- limits ---- */
+
+static void refill(void)
+{
+	const uint64_t rate = broker.config->rate;
+	uint64_t passed = broker.now - broker.filled, most = rate / 4 + 1;
+
+	if (!rate) {
+		broker.tokens = UINT64_MAX;
+		return;
+	}
+	if (passed < RATE_TICK_MS)
+		return;
+	broker.filled = broker.now;
+	broker.tokens += rate * (passed < 1000 ? passed : 1000) / 1000;
+	if (broker.tokens > most)
+		broker.tokens = most;
+}
+
+/* ---- the supervisor ---- */
+
+static void add_rule(const struct policy_rule *rule)
+{
+	struct policy *p = &broker.config->policy;
+
+	if (p->n < POLICY_RULES)
+		p->rule[p->n++] = *rule;
+	conn_policy_changed();
+}
+
+static void set_port(uint16_t to, int listener)
+{
+	struct port *free = NULL;
+
+	for (unsigned int i = 0; i < BROKER_PORTS; i++) {
+		struct port *p = &broker.ports[i];
+
+		if (p->listener != NONE && p->to == to && listener == NONE)
+			fd_close(&p->listener);
+		if (p->listener == NONE && !free)
+			free = p;
+	}
+	if (listener == NONE)
+		return;
+	if (!free ||
+		broker_watch(listener, WATCH_PORT, (unsigned int)(free - broker.ports),
+			EPOLLIN | EPOLLET) < 0) {
+		close(listener);
+		return;
+	}
+	*free = (struct port){ .listener = listener, .to = to };
+	conn_spare(NONE);
+	conn_accept_port((unsigned int)(free - broker.ports));
+}
+
+static void listen_to_box(const int fds[2])
+{
+	broker.listener = fds[0];
+	broker.resolver = fds[1];
+	/* These two by level: a flood is read a part at a time, between everything else. */
+	if (broker_watch(fds[0], WATCH_LISTENER, 0, EPOLLIN) < 0 ||
+		broker_watch(fds[1], WATCH_RESOLVER, 0, EPOLLIN) < 0)
+		_exit(1);
+}
+
+static bool hear_supervisor(void)
+{
+	union {
+		struct policy_rule rule;
+	} body;
+	struct broker_message m;
+	int fds[2], rc;
+	size_t n;
+
+	rc = broker_receive(broker.supervisor, &m, &body, sizeof(body), &n, fds, MSG_DONTWAIT);
+	if (rc == -EAGAIN)
+		return false;
+	if (rc < 0)
+		_exit(0); /* it is gone, and with it the box */
+	if (m.word == BROKER_LISTEN && fds[1] >= 0 && broker.listener < 0) {
+		listen_to_box(fds);
+		return true;
+	}
+	if (m.word == BROKER_RULE && n == sizeof(body.rule))
+		add_rule(&body.rule);
+	else if (m.word == BROKER_PORT)
+		set_port((uint16_t)m.value, take_fd(&fds[0]));
+	else if (m.word == BROKER_SPARE_SOCKET)
+		conn_spare(take_fd(&fds[0]));
+	else if (m.word == BROKER_END)
+		broker.ending = true;
+	fd_close(&fds[0]);
+	fd_close(&fds[1]);
+	return true;
+}
+
+/* ---- the loop ---- */
+
+static void dispatch(uint64_t data)
+{
+	const unsigned int index = (unsigned int)data & 0xffffff;
+
+	switch ((enum watch)(data >> 32)) {
+	case WATCH_SUPERVISOR:
+		while (hear_supervisor())
+			;
+		break;
+	case WATCH_LISTENER:
+		conn_accept();
+		break;
+	case WATCH_RESOLVER:
+		resolver_questions();
+		break;
+	case WATCH_CLIENT:
+	case WATCH_SERVER:
+		conn_ready(index);
+		break;
+	case WATCH_DIAL:
+		conn_dialled(index / DIALS, index % DIALS);
+		break;
+	case WATCH_QUERY:
+		resolver_query(index);
+		break;
+	case WATCH_DNS_TCP:
+		resolver_client(index);
+		break;
+	case WATCH_PORT:
+		conn_accept_port(index);
+		break;
+	}
+}
+
+static int timeout(uint64_t due)
+{
+	if (broker.ready != NONE)
+		due = broker.tokens ? broker.now : broker_due(due, broker.now + RATE_TICK_MS);
+	if (!due)
+		return -1;
+	return due <= broker.now           ? 0
+		: due - broker.now > 60000 ? 60000
+					   : (int)(due - broker.now);
+}
+
+static void loop(void)
+{
+	struct epoll_event events[EVENTS];
+
+	while (!broker.ending || broker.ready != NONE) {
+		uint64_t due = broker_due(resolver_tick(), conn_tick());
+		int n = epoll_wait(broker.epoll, events, EVENTS, timeout(due));
+
+		broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
+		refill();
+		for (int i = 0; i < n; i++)
+			dispatch(events[i].data.u64);
+		conn_run();
+		conn_sweep();
+		if (broker.ending)
+			return;
+	}
+}
+
+/* The box is dead, and its connections with it; what they had sent is still delivered. */
+static void finish(void)
+{
+	struct epoll_event events[EVENTS];
+	int n = epoll_wait(broker.epoll, events, EVENTS, 0);
+
+	for (int round = 0; n > 0 && round < BROKER_CONNECTIONS / EVENTS; round++) {
+		for (int i = 0; i < n; i++)
+			dispatch(events[i].data.u64);
+		conn_run();
+		conn_sweep();
+		n = epoll_wait(broker.epoll, events, EVENTS, 0);
+	}
+	conn_close_all();
+	broker_send(broker.supervisor, &(struct broker_message){ .word = BROKER_DONE }, NULL, 0,
+		NULL, 0, 0);
+}
+
+/* ---- the start ---- */
+
+static int get_config(struct fault *f)
+{
+	struct broker_message m;
+	struct stat st;
+	int fds[2], rc;
+	size_t n;
+	void *at;
+
+	rc = broker_receive(broker.supervisor, &m, NULL, 0, &n, fds, 0);
+	if (rc < 0)
+		_exit(0);
+	if (m.word != BROKER_CONFIG || fds[0] < 0 || fstat(fds[0], &st) < 0 ||
+		st.st_size < (off_t)sizeof(struct broker_config))
+		return fault_set(f, 0, "the broker was told nothing to do");
+	at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fds[0], 0);
+	if (at == MAP_FAILED)
+		return fault_set(f, errno, "map the broker's configuration");
+	broker.config = at;
+	broker.hosts = (const char *)at + sizeof(struct broker_config);
+	if (broker.config->hosts_size > (size_t)st.st_size - sizeof(struct broker_config))
+		return fault_set(f, 0, "the broker's configuration is cut");
+	close(fds[0]);
+	return 0;
+}
+
+/* At worst a connection that is being made has four descriptors, and a pipe has two. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+	rlim_t most;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	most = limit.rlim_max > 400 ? (limit.rlim_max - 200) / 6 : 32;
+	flow_pipes = most < BROKER_CONNECTIONS ? (unsigned int)most : BROKER_CONNECTIONS;
+	if (most < broker.config->connections)
+		broker.config->connections = (uint32_t)most;
+}
+
+static int begin(struct fault *f)
+{
+	int rc = get_config(f);
+
+	if (rc < 0)
+		return rc;
+	raise_limit();
+	broker.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (broker.epoll < 0 ||
+		broker_watch(broker.supervisor, WATCH_SUPERVISOR, 0, EPOLLIN | EPOLLET) < 0)
+		return fault_set(f, errno, "start the broker");
+	broker.now = broker.filled = broker_clock(CLOCK_MONOTONIC) / 1000000;
+	broker.bytes_left = broker.config->bytes ? broker.config->bytes : UINT64_MAX;
+	refill();
+	resolver_init();
+	conn_init();
+	return jail_enter(f);
+}
+
+int broker_main(void)
+{
+	struct fault f = { 0 };
+	struct broker_message m = { .word = BROKER_READY };
+	int type = 0;
+	socklen_t size = sizeof(type);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	signal(SIGPIPE, SIG_IGN);
+	broker.supervisor = BROKER_SOCKET;
+	broker.listener = broker.resolver = NONE;
+	if (getsockopt(BROKER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) < 0 ||
+		type != SOCK_SEQPACKET) {
+		fputs("carrel-broker: carrel starts this itself, when a box has a network\n",
+			stderr);
+		return 125;
+	}
+	if (begin(&f) < 0) {
+		m.word = BROKER_FAULT;
+		broker_send(broker.supervisor, &m, &f, sizeof(f), NULL, 0, 0);
+		return 125;
+	}
+	if (broker_send(broker.supervisor, &m, NULL, 0, NULL, 0, 0) < 0)
+		return 125;
+	loop();
+	finish();
+	return 0;
+}

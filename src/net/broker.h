@@ -1,0 +1,85 @@
+/*
+ * net/broker.h - the process between a box and the network
+ *
+ * The broker answers the box's lookups and makes its connections: it judges, resolves, dials
+ * and relays. It reads hostile bytes all day, so it is a process of its own, this program
+ * executed again with an empty environment and nothing in memory but what it is told here;
+ * it can open no file, start no program and reach nothing of the machine but its network
+ * (net/jail.h). One for each box, in the host's network namespace; it ends with its
+ * supervisor. Without it the box has no network.
+ *
+ *	supervisor            broker
+ *	CONFIG + memfd  ─▶    maps it, shuts itself in
+ *	                ◀─    READY, or FAULT
+ *	LISTEN + 2 fds  ─▶    the box's listener and its resolver's socket
+ *	                ◀─    EVENT ...                           net/event.h
+ *	RULE ...        ─▶    one more rule of the policy
+ *	PORT + 1 fd     ─▶    a listener of the host, for a server in the box
+ *	                ◀─    NEED                                sockets of the box's network
+ *	SOCKET + 1 fd   ─▶    one of them
+ *	END             ─▶
+ *	                ◀─    EVENT ... of what was open, then DONE
+ *
+ * Datagrams on a SOCK_SEQPACKET pair. The broker waits when the supervisor does not read
+ * events, and the box with it; the supervisor never waits for the broker once the box runs.
+ */
+#ifndef NET_BROKER_H
+#define NET_BROKER_H
+
+#include "net/event.h"
+#include "net/lookup.h"
+#include "net/policy.h"
+
+#define BROKER_ARGV0 "carrel-broker"
+
+enum {
+	BROKER_SOCKET = 3, /* where the broker finds its end */
+	BROKER_CONNECTIONS = 4096,
+	BROKER_PORTS = 64,
+	BROKER_SPARE = 8, /* sockets of the box that it keeps ready for its ports */
+};
+
+enum broker_word {
+	BROKER_CONFIG = 1,
+	BROKER_READY,
+	BROKER_FAULT, /* followed by a struct fault */
+	BROKER_LISTEN,
+	BROKER_EVENT, /* followed by a struct net_event */
+	BROKER_RULE,  /* followed by a struct policy_rule */
+	BROKER_PORT,  /* value: the port in the box; without a descriptor: end it */
+	BROKER_NEED,  /* value: how many */
+	BROKER_SPARE_SOCKET,
+	BROKER_END,
+	BROKER_DONE,
+};
+
+struct broker_message {
+	uint32_t word;
+	uint32_t value;
+};
+
+/* In shared memory; the text of the host's /etc/hosts follows the struct. */
+struct broker_config {
+	struct lookup_config dns;
+	uint64_t seed; /* for tables that the box must not foresee */
+	bool ask;
+	uint32_t ask_seconds;
+	uint32_t connections; /* at once, at most BROKER_CONNECTIONS */
+	uint64_t bytes;       /* in both directions, until the end; 0: any */
+	uint64_t rate;        /* bytes a second; 0: any */
+	uint32_t hosts_size;
+	struct policy policy; /* last: most of it is never touched */
+};
+
+/* Send with up to 2 descriptors; body may be NULL. 0 or -errno. */
+int broker_send(int socket, const struct broker_message *m, const void *body, size_t n,
+	const int *fds, size_t fd_count, int flags);
+
+/* Receive; *ret_n is the body's length; fds[2] are -1 where there is none. 0 or -errno. */
+int broker_receive(int socket, struct broker_message *m, void *body, size_t size, size_t *ret_n,
+	int fds[2], int flags);
+
+/* The broker's whole life; what main() returns. */
+int broker_main(void);
+
+#endif

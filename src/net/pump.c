@@ -1,0 +1,111 @@
+#include "net/pump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	COPY_SIZE = 64 * 1024,
+	BULK_AFTER = 256 * 1024, /* below it a pipe costs more than it saves */
+	PIPE_SIZE = 1024 * 1024,
+	TURN = 2 * 1024 * 1024, /* then it is somebody else's turn */
+};
+
+static char scratch[COPY_SIZE];
+
+unsigned int flow_pipes;
+
+/* Bytes that went from one to the other, 0 at the end of the source, or -errno. */
+static ssize_t copy(int from, int to, size_t room)
+{
+	ssize_t n = recv(from, scratch, room < COPY_SIZE ? room : COPY_SIZE,
+		MSG_PEEK | MSG_DONTWAIT);
+
+	if (n > 0)
+		n = send(to, scratch, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n > 0 && recv(from, scratch, (size_t)n, MSG_TRUNC | MSG_DONTWAIT) != n)
+		return -EIO; /* what was there is there no more: nobody else reads */
+	return n < 0 ? -errno : n;
+}
+
+static bool get_pipe(struct flow *flow)
+{
+	if (flow->has_pipe || flow->no_pipe)
+		return flow->has_pipe;
+	if (!flow_pipes || pipe2(flow->ends, O_CLOEXEC | O_NONBLOCK) < 0) {
+		flow->no_pipe = true;
+		return false;
+	}
+	flow_pipes--;
+	fcntl(flow->ends[1], F_SETPIPE_SZ, PIPE_SIZE);
+	flow->has_pipe = true;
+	return true;
+}
+
+/* The same through the pipe; -EAGAIN when nothing could be moved at either end. */
+static ssize_t move(struct flow *flow, int from, int to, size_t room)
+{
+	const unsigned int how = SPLICE_F_NONBLOCK | SPLICE_F_MOVE;
+	ssize_t in = -1, out = -1;
+	int in_error = 0;
+
+	if (!flow->held && !flow->ended) {
+		in = splice(from, NULL, flow->ends[1], NULL,
+			room < PIPE_SIZE ? room : PIPE_SIZE, how);
+		in_error = in < 0 ? errno : 0;
+		if (in > 0)
+			flow->held += (uint32_t)in;
+	}
+	if (!flow->held)
+		return in < 0 ? -in_error : 0;
+	out = splice(flow->ends[0], NULL, to, NULL, flow->held, how);
+	if (out < 0)
+		return -errno;
+	flow->held -= (uint32_t)out;
+	return out;
+}
+
+static enum pump_result settle(struct flow *flow, int to)
+{
+	if (!flow->ended || flow->held || flow->shut)
+		return PUMP_WAIT;
+	flow->shut = true;
+	return shutdown(to, SHUT_WR) < 0 && errno != ENOTCONN ? PUMP_BREAK : PUMP_WAIT;
+}
+
+enum pump_result flow_pump(struct flow *flow, int from, int to, uint64_t *room)
+{
+	size_t turn = 0;
+
+	while (!flow->shut) {
+		bool bulk = flow->held || (flow->moved > BULK_AFTER && get_pipe(flow));
+		ssize_t n;
+
+		if (flow->ended && !flow->held)
+			return settle(flow, to);
+		if (!*room || turn > TURN)
+			return PUMP_MORE;
+		n = bulk ? move(flow, from, to, *room) : copy(from, to, *room);
+		if (n == -EAGAIN || n == -EINTR)
+			return PUMP_WAIT;
+		if (n < 0)
+			return PUMP_BREAK;
+		if (n == 0)
+			flow->ended = true;
+		flow->moved += (uint64_t)n;
+		*room -= (uint64_t)n < *room ? (uint64_t)n : *room;
+		turn += (size_t)n;
+	}
+	return PUMP_WAIT;
+}
+
+void flow_close(struct flow *flow)
+{
+	if (!flow->has_pipe)
+		return;
+	close(flow->ends[0]);
+	close(flow->ends[1]);
+	flow->has_pipe = false;
+	flow_pipes++;
+}
