@@ -125,6 +125,16 @@ static const struct field env_fields[] = {
 	FIELDS_END,
 };
 
+static const struct field egress_fields[] = {
+	FIELD("allow", TEXT, "what is allowed, presets written out", .list = true),
+	FIELD("deny", TEXT, "what is denied, which wins", .list = true),
+	FIELD("ask", FLAG, "whether the user is asked about other hosts"),
+	FIELD("ports", TEXT,
+		"ports of the host's loopback that lead to a port of the box, as HOST:BOX",
+		.list = true, .pattern = "^[0-9]+:[0-9]+$"),
+	FIELDS_END,
+};
+
 static const struct field plan_fields[] = {
 	FIELD("version", WHOLE, "of this form", .constant = 1),
 	FIELD("engine", TEXT, "what builds the box", .choices = "native"),
@@ -142,7 +152,9 @@ static const struct field plan_fields[] = {
 	FIELD("user", OBJECT, "who the command runs as", .fields = user_fields),
 	FIELD("namespaces", TEXT, "namespaces of its own", .list = true,
 		.choices = "user|mount|pid|ipc|uts|cgroup|net"),
-	FIELD("network", TEXT, "what network there is", .choices = "none|host"),
+	FIELD("network", TEXT, "what network there is", .choices = "none|allow|open|host"),
+	FIELD("egress", OBJECT, "whom it may reach; with network allow and open",
+		.optional = true, .fields = egress_fields),
 	FIELD("layers", OBJECT, "what else holds the command in", .fields = layer_fields),
 	FIELD("limits", OBJECT, "what it may use", .fields = limit_fields),
 	FIELD("places", OBJECT, "the file system, in the order it is built", .list = true,

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/mem.h"
+#include "plan/request.h"
 
 typedef VEC(unsigned long) inode_vec;
 
@@ -26,7 +27,7 @@ struct fact {
 	unsigned long inode; /* in a rule's trail */
 };
 
-enum rule_kind { RULE_PROTECT, RULE_HIDE };
+enum path_rule { RULE_PROTECT, RULE_HIDE };
 
 /*
  * A path to protect or hide, and every part of it from just below the writable
@@ -34,7 +35,7 @@ enum rule_kind { RULE_PROTECT, RULE_HIDE };
  * way are in the trail, and so is what they lead to.
  */
 struct rule {
-	enum rule_kind kind;
+	enum path_rule kind;
 	const char *why;  /* the default's or option's text that asked for it */
 	const char *stub; /* text of the stub while the path is absent; see box/native/stub.h */
 	VEC(struct fact) trail;
@@ -61,6 +62,7 @@ struct host {
 	const char *project, *project_id; /* the root that stands for the project, and its id */
 	VEC(struct rule) rules;
 	VEC(const char *) notices; /* for the person, before the confirmation */
+	net_rule_vec net_rules;    /* what the entries of the request came to */
 	inode_vec known; /* of names that run/planted.c looks for, there before the run */
 
 	/* A linked worktree's repository lives elsewhere; NULL when there is none. */

@@ -11,6 +11,10 @@ struct host;
 struct plan;
 struct request;
 
+/* network.c: whom the box may reach, and who reaches it. */
+int plan_add_network(const struct request *r, const struct host *h, struct plan *p,
+	struct fault *f);
+
 /* places.c: everything of the box that is no rule, in order. */
 int plan_add_places(const struct request *r, const struct host *h, struct plan *p,
 	struct fault *f);

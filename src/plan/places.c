@@ -175,9 +175,17 @@ static void add_host_etc(struct plan *p, const struct layout_etc *l, const struc
 		add_bind(p, fact, target, false, "system");
 }
 
+/*
+ * The broker answers there. A question about a host that the user is asked about takes as long
+ * as the user does, so whoever asks should not give up before: 30 is the most that glibc takes.
+ */
+#define RESOLVER "nameserver 198.18.0.1\n"
+#define PATIENCE "options timeout:30 attempts:2\n"
+
 static void add_etc(const struct host *h, struct plan *p)
 {
 	bool shared_net = p->frame.network == NETWORK_HOST;
+	bool broker = p->frame.network == NETWORK_ALLOW || p->frame.network == NETWORK_OPEN;
 
 	add_accounts(p, h);
 	add_named(p, "/etc/hostname", mem_printf("%s\n", p->name));
@@ -190,7 +198,10 @@ static void add_etc(const struct host *h, struct plan *p)
 			mem_printf("127.0.0.1 localhost\n::1 localhost ip6-localhost\n"
 				   "127.0.1.1 %s\n",
 				p->name));
-		add_file(p, "/etc/resolv.conf", "# no network in this box\n");
+		add_file(p, "/etc/resolv.conf",
+			!broker          ? "# no network in this box\n"
+				: p->ask ? RESOLVER PATIENCE
+					 : RESOLVER);
 	}
 	for (size_t i = 0; i < layout_etc_n; i++)
 		if (shared_net || !layout_etc[i].only_with_network)

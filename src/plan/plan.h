@@ -110,6 +110,10 @@ struct plan {
 	struct request_limits limits; /* resolved: defaults filled in */
 	unsigned long long scratch_inodes;
 
+	net_rule_vec net_rules; /* ALLOW, OPEN: who may be reached, by run/egress.h */
+	bool ask;
+	VEC(struct port_pair) ports;
+
 	VEC(struct place) places;
 	VEC(struct plan_env) env;
 	VEC(const char *) notices; /* for the person, before the confirmation */

@@ -136,6 +136,31 @@ static void json_identity(struct json *j, const struct plan *p)
 	json_close(j, '}');
 }
 
+static void json_rules(struct json *j, const char *key, const net_rule_vec *rules, bool deny)
+{
+	json_open(j, key, '[');
+	vec_each(rule, rules)
+		if (rule->deny == deny)
+			json_string(j, NULL, rule->text);
+	json_close(j, ']');
+}
+
+/* What the broker is given; there is none in the other modes. */
+static void json_egress(struct json *j, const struct plan *p)
+{
+	if (p->frame.network != NETWORK_ALLOW && p->frame.network != NETWORK_OPEN)
+		return;
+	json_open(j, "egress", '{');
+	json_rules(j, "allow", &p->net_rules, false);
+	json_rules(j, "deny", &p->net_rules, true);
+	json_bool(j, "ask", p->ask);
+	json_open(j, "ports", '[');
+	vec_each(port, &p->ports)
+		json_string(j, NULL, mem_printf("%u:%u", port->host, port->box));
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
 static void json_layers(struct json *j, const struct plan *p)
 {
 	json_open(j, "namespaces", '[');
@@ -144,6 +169,7 @@ static void json_layers(struct json *j, const struct plan *p)
 			json_string(j, NULL, namespaces[i].name);
 	json_close(j, ']');
 	json_string(j, "network", network_name(p->frame.network));
+	json_egress(j, p);
 	json_open(j, "layers", '{');
 	json_number(j, "landlock", p->landlock_abi);
 	json_string(j, "seccomp", seccomp_name(p->seccomp));
@@ -317,12 +343,42 @@ static void print_programs(const struct plan *p, bool colour, struct str *out)
 	}
 }
 
-/* Targets of one sort on as few lines as they need; what moved says where it comes from. */
+/* Things of one sort on as few lines as they need. */
+struct wrapped {
+	struct str *out;
+	bool colour;
+	const char *label; /* of the first line */
+	size_t width;
+	bool begun;
+};
+
+static void wrap(struct wrapped *w, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (!w->begun || w->width + n > 84) {
+		str_add(w->out, w->begun ? ",\n" : "");
+		heading(w->out, w->colour, w->begun ? "" : w->label);
+		w->width = 11;
+	} else {
+		str_add(w->out, ", ");
+	}
+	str_add(w->out, text);
+	w->width += n + 2;
+	w->begun = true;
+}
+
+static void wrap_end(struct wrapped *w)
+{
+	if (w->begun)
+		str_addc(w->out, '\n');
+}
+
+/* What moved says where it comes from. */
 static void print_places(const struct plan *p, bool colour, struct str *out, const char *label,
 	bool (*want)(const struct place *place))
 {
-	size_t width = 0;
-	bool first = true;
+	struct wrapped w = { .out = out, .colour = colour, .label = label };
 
 	vec_each(place, &p->places) {
 		struct str one = { 0 };
@@ -336,19 +392,57 @@ static void print_places(const struct plan *p, bool colour, struct str *out, con
 		str_add_visible(&one, place->target);
 		if (place->kind == PLACE_STUB)
 			str_add(&one, " (absent)");
-		if (first || width + one.len > 84) {
-			str_add(out, first ? "" : ",\n");
-			heading(out, colour, first ? label : "");
-			width = 11;
-		} else {
-			str_add(out, ", ");
-		}
-		str_add(out, one.p);
-		width += one.len + 2;
-		first = false;
+		wrap(&w, one.p);
 	}
-	if (!first)
-		str_addc(out, '\n');
+	wrap_end(&w);
+}
+
+static void print_rules(const struct plan *p, bool colour, struct str *out, const char *word,
+	bool deny)
+{
+	struct wrapped w = { .out = out, .colour = colour, .label = "" };
+
+	vec_each(rule, &p->net_rules) {
+		const char *text = str_visible(rule->text);
+
+		if (rule->deny == deny)
+			wrap(&w, w.begun ? text : mem_printf("%s: %s", word, text));
+	}
+	wrap_end(&w);
+}
+
+static bool allows_any(const struct plan *p)
+{
+	vec_each(rule, &p->net_rules)
+		if (!rule->deny)
+			return true;
+	return false;
+}
+
+static void print_network(const struct plan *p, bool colour, struct str *out)
+{
+	static const char *const modes[] = {
+		[NETWORK_NONE] = "none (its own loopback)",
+		[NETWORK_ALLOW] = "allow: these hosts and nothing else",
+		[NETWORK_OPEN] = "open: the public Internet, not this machine or its network",
+		[NETWORK_HOST] =
+			"host: everything this machine can reach, its own services too",
+	};
+	struct wrapped ports = { .out = out, .colour = colour, .label = "" };
+	enum network mode = p->frame.network;
+
+	line(out, colour, "network",
+		mode == NETWORK_ALLOW && !allows_any(p) ? "allow: nothing is allowed"
+							: modes[mode]);
+	print_rules(p, colour, out, "allowed", false);
+	print_rules(p, colour, out, "denied", true);
+	if (p->ask)
+		line(out, colour, "", "you are asked about others");
+	vec_each(port, &p->ports)
+		wrap(&ports,
+			mem_printf("%s127.0.0.1:%u leads to port %u of the box",
+				ports.begun ? "" : "ports: ", port->host, port->box));
+	wrap_end(&ports);
 }
 
 static bool is_asked_rw(const struct place *p)
@@ -441,14 +535,6 @@ static void print_agent(const struct request_agent *a, bool colour, struct str *
 
 void plan_print(const struct plan *p, bool colour, struct str *out)
 {
-	static const char *const network[] = {
-		[NETWORK_NONE] = "none (its own loopback)",
-		[NETWORK_ALLOW] = "allow: the hosts listed, and nothing else",
-		[NETWORK_OPEN] = "open: the public Internet, not this machine or its network",
-		[NETWORK_HOST] =
-			"host: everything this machine can reach, its own services too",
-	};
-
 	line(out, colour, "box",
 		mem_printf("%s (%s engine, image %s)", p->name, p->engine, p->image));
 	if (p->agent)
@@ -468,7 +554,7 @@ void plan_print(const struct plan *p, bool colour, struct str *out)
 	print_places(p, colour, out, "reads", is_ro);
 	print_places(p, colour, out, "layered", is_overlay);
 	print_places(p, colour, out, "scratch", is_scratch);
-	line(out, colour, "network", network[p->frame.network]);
+	print_network(p, colour, out);
 	print_env(p, colour, out);
 	print_programs(p, colour, out);
 	line(out, colour, "limits", limits_text(p));

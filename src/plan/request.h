@@ -12,6 +12,8 @@
 
 #include "base/mem.h"
 
+struct fault;
+
 enum network {
 	NETWORK_NONE,  /* the box's own loopback */
 	NETWORK_ALLOW, /* through the broker, what the policy allows */
@@ -30,6 +32,13 @@ struct request_host {
 	const char *origin; /* begins a complaint: "--allow", "carrel.json:3:7: agents.x..." */
 	bool deny;
 };
+
+/* A rule that came of the entries: what stands in the plan, and is enforced. */
+struct net_rule {
+	const char *text;
+	bool deny;
+};
+typedef VEC(struct net_rule) net_rule_vec;
 
 struct request_mount {
 	const char *source, *target; /* target NULL: the same path as the source; or ~/... */
@@ -143,5 +152,22 @@ struct request {
 	VEC(const char *) ports; /* "3000", "8080:80": the host's loopback to the box's */
 	bool nest;               /* user namespaces and mounts allowed inside: weaker */
 };
+
+/* ---- plan/network.c ---- */
+
+/* "3000" or "8080:80": a port of the host's loopback, and that of the box it leads to. */
+struct port_pair {
+	unsigned short host, box;
+};
+bool port_parse(const char *text, struct port_pair *ret);
+
+/* The mode that `mode`, when nobody said more, becomes: --allow opens what would be none. */
+enum network request_mode(const struct request *r, enum network mode);
+
+/*
+ * Settle the mode before anything is started, and say what of the request cannot be with it.
+ * In `hosts` of a request without a broker there is only what the command line said.
+ */
+int request_settle(struct request *r, struct fault *f);
 
 #endif

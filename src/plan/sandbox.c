@@ -65,11 +65,89 @@ static bool layers(const struct plan *p, const struct place *place)
 	return place->kind == PLACE_OVERLAY;
 }
 
+/* ---- the network ---- */
+
+static size_t count_rules(const struct plan *p, bool deny)
+{
+	size_t n = 0;
+
+	vec_each(rule, &p->net_rules)
+		n += rule->deny == deny;
+	return n;
+}
+
+static void add_rules(const struct plan *p, struct str *out, bool deny)
+{
+	size_t n = 0;
+
+	vec_each(rule, &p->net_rules)
+		if (rule->deny == deny && n++ < MOST_LISTED)
+			str_addf(out, "%s`%s`", n > 1 ? ", " : "", str_visible(rule->text));
+	if (n > MOST_LISTED)
+		str_addf(out, " and %zu more", n - MOST_LISTED);
+}
+
+/* How a refusal looks from inside, and what would lift it. */
+static void add_refusals(const struct plan *p, struct str *out)
+{
+	str_add(out,
+		" A name without a port is allowed on 443 and 80. TCP only. "
+		"A name that may not be reached does not resolve; a port or address that may "
+		"not be reached resets the connection. ");
+	if (p->ask)
+		str_add(out,
+			"The user is asked about other names, so looking one up may take a "
+			"while. ");
+	str_add(out,
+		"If you need another host, ask the user for it: `--allow NAME[:PORT]` at the "
+		"next start, or `carrel allow BOX NAME` while this box runs (BOX is its "
+		"hostname). Loopback is this box's own");
+	if (p->ports.n) {
+		str_add(out, "; the user reaches a server of yours there at");
+		vec_each(port, &p->ports)
+			str_addf(out, "%s port %u (on the machine: 127.0.0.1:%u)",
+				port > p->ports.v ? "," : "", port->box, port->host);
+	}
+	str_add(out, ".\n");
+}
+
+static void add_network(const struct plan *p, struct str *out)
+{
+	enum network mode = p->frame.network;
+
+	str_add(out, "Network: ");
+	if (mode == NETWORK_HOST) {
+		str_add(out, "the machine's own.\n");
+		return;
+	}
+	if (mode == NETWORK_NONE) {
+		str_add(out,
+			"none but this box's own loopback (`--allow NAME` gives one host, "
+			"`--network open` the Internet).\n");
+		return;
+	}
+	if (mode == NETWORK_OPEN)
+		str_add(out, "the public Internet, but not this machine nor its local network");
+	else
+		str_add(out,
+			count_rules(p, false) ? "these hosts and no others: "
+					      : "no host at all");
+	if (mode == NETWORK_OPEN && count_rules(p, false))
+		str_add(out, "; also ");
+	add_rules(p, out, false);
+	if (count_rules(p, true)) {
+		str_add(out, "; but not ");
+		add_rules(p, out, true);
+	}
+	str_addc(out, '.');
+	add_refusals(p, out);
+}
+
 const char *plan_sandbox_text(const struct plan *p)
 {
 	struct str out = { 0 };
 
-	str_addf(&out,
+	str_add(&out,
 		"# Your sandbox\n\n"
 		"You run in a box made by carrel, on the user's machine but apart from it. You "
 		"may "
@@ -77,11 +155,8 @@ const char *plan_sandbox_text(const struct plan *p)
 		"the "
 		"box, not broken: do not look for a way around it, tell the user what you "
 		"need. They "
-		"can allow it at the next start, as noted below.\n\n"
-		"Network: %s\n",
-		p->frame.network == NETWORK_HOST ? "the machine's own."
-						 : "none but this box's own loopback "
-						   "(`--network host` gives the machine's).");
+		"can allow it at the next start, as noted below.\n\n");
+	add_network(p, &out);
 	list(p, &out,
 		"You can write here, and the user sees it at once (more: `--mount PATH::rw`):",
 		writes);

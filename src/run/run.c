@@ -1,4 +1,5 @@
 #include "run/run.h"
+#include "run/egress.h"
 #include "run/leads.h"
 #include "run/planted.h"
 #include "run/secrets.h"
@@ -142,16 +143,28 @@ void run_release(note_vec *ret)
 	registry_release(&claim);
 }
 
+/* Of this process's one box; NULL: it has no broker. */
+static const struct policy *policy;
+
+const struct policy *run_policy(void)
+{
+	return policy;
+}
+
 int run_plan(const struct request *r, enum run_for what, const struct plan **ret,
 	struct fault *f)
 {
 	struct plan *plan = mem_alloc(sizeof(*plan));
 	struct request all = *r;
 	struct host host;
-	int rc = r->parts ? begin_session(&all, what, f) : 0;
+	int rc = egress_policy(r, &policy, f);
 
+	if (rc == 0 && r->parts)
+		rc = begin_session(&all, what, f);
 	if (rc == 0)
 		rc = survey_host(&all, &host, f);
+	if (rc == 0)
+		egress_rules(policy, &host.net_rules);
 	if (rc == 0)
 		rc = take_name(&all, what, &host, f);
 	if (rc == 0)

@@ -43,8 +43,6 @@ static void protect(struct host *h, const char *root, const char *dir, const cha
 }
 
 /* The names directly in dir that are directories; an absent dir has none. */
-typedef VEC(const char *) name_vec;
-
 static void list_dirs(const char *dir, name_vec *ret)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -224,7 +224,7 @@ static int check_pattern(const char *option, const char *text, struct fault *f)
 }
 
 /* Names without wildcards, unless a later "!name" takes them back. */
-static void add_named(struct host *h, enum rule_kind kind, const pattern_vec *patterns)
+static void add_named(struct host *h, enum path_rule kind, const pattern_vec *patterns)
 {
 	vec_each(p, patterns) {
 		if (p->back || p->wild || !decide(patterns, p->body))

@@ -116,7 +116,7 @@ static void check_order(const struct plan *p)
 	}
 }
 
-static struct rule make_rule(enum rule_kind kind, const char *why, const struct fact *facts,
+static struct rule make_rule(enum path_rule kind, const char *why, const struct fact *facts,
 	size_t n)
 {
 	struct rule rule = { .kind = kind, .why = why };

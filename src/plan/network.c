@@ -1,0 +1,134 @@
+/*
+ * plan/network.c - modes of the network, and what can be asked for in each
+ *
+ * none    the box's own loopback
+ * allow   through the broker: what an entry allows
+ * open    through the broker: the public Internet, but for what an entry denies
+ * host    the host's own; nothing is filtered there, so nothing can be listed
+ *
+ * The mode decides which namespaces there are, and the box is begun before there is a plan.
+ * So it is settled in the request. The entries become rules in run/egress.c, since only net/
+ * knows the language; the plan is given their texts.
+ */
+#include "plan/internal.h"
+#include "plan/host.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+#include "base/str.h"
+
+#include <string.h>
+
+/* ---- ports ---- */
+
+/* Decimal, no sign, no leading zero, and not 0; what follows it. */
+static const char *port_number(const char *text, unsigned short *ret)
+{
+	unsigned int value = 0, n = 0;
+
+	if (text[0] == '0')
+		return NULL;
+	for (; text[n] >= '0' && text[n] <= '9' && n < 5; n++)
+		value = value * 10 + (unsigned int)(text[n] - '0');
+	if (!n || value > 65535)
+		return NULL;
+	*ret = (unsigned short)value;
+	return text + n;
+}
+
+bool port_parse(const char *text, struct port_pair *ret)
+{
+	struct port_pair p = { 0 };
+	const char *rest = port_number(text, &p.host);
+
+	p.box = p.host;
+	if (rest && *rest == ':')
+		rest = port_number(rest + 1, &p.box);
+	if (!rest || *rest)
+		return false;
+	*ret = p;
+	return true;
+}
+
+static int add_ports(const struct request *r, struct plan *p, struct fault *f)
+{
+	vec_each(text, &r->ports) {
+		struct port_pair pair;
+		bool known = false;
+
+		if (!port_parse(*text, &pair))
+			return fault_set(f, 0, "port '%s': expected PORT or HOST:BOX",
+				str_visible(*text));
+		vec_each(other, &p->ports) {
+			if (other->host != pair.host)
+				continue;
+			if (other->box != pair.box)
+				return fault_set(f, 0,
+					"port %u of this machine cannot lead to both %u and %u "
+					"of the box",
+					pair.host, other->box, pair.box);
+			known = true;
+		}
+		if (!known)
+			vec_push(&p->ports, pair);
+	}
+	return 0;
+}
+
+/* ---- modes ---- */
+
+static const struct request_host *first_host(const struct request *r, bool deny)
+{
+	vec_each(h, &r->hosts)
+		if (h->deny == deny)
+			return h;
+	return NULL;
+}
+
+enum network request_mode(const struct request *r, enum network mode)
+{
+	bool opened = mode == NETWORK_NONE && !r->network_said && first_host(r, false);
+
+	return opened ? NETWORK_ALLOW : mode;
+}
+
+static int cannot(const struct request *r, const char *option, const char *needs,
+	struct fault *f)
+{
+	static const char *const why[] = {
+		[NETWORK_NONE] = "there is no network in this box",
+		[NETWORK_ALLOW] = "the network is 'allow'",
+		[NETWORK_OPEN] = "the network is 'open', where every other host is allowed",
+		[NETWORK_HOST] = "the network is the host's own, where nothing is filtered",
+	};
+
+	fault_set(f, 0, "%s: %s", option, why[r->network]);
+	return fault_fix(f, "It can be used with %s.", needs);
+}
+
+int request_settle(struct request *r, struct fault *f)
+{
+	const char *brokered = "--network allow or --network open";
+	bool broker;
+
+	r->network = request_mode(r, r->network);
+	broker = r->network == NETWORK_ALLOW || r->network == NETWORK_OPEN;
+	if (!broker && r->hosts.n)
+		return cannot(r,
+			mem_printf("%s %s", r->hosts.v[0].origin,
+				str_visible(r->hosts.v[0].entry)),
+			brokered, f);
+	if (r->ask && r->network != NETWORK_ALLOW)
+		return cannot(r, "--ask", "--network allow", f);
+	if (!broker && r->ports.n)
+		return cannot(r, mem_printf("--port %s", str_visible(r->ports.v[0])), brokered,
+			f);
+	return 0;
+}
+
+int plan_add_network(const struct request *r, const struct host *h, struct plan *p,
+	struct fault *f)
+{
+	p->net_rules = h->net_rules;
+	p->ask = r->ask;
+	return add_ports(r, p, f);
+}

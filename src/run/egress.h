@@ -1,0 +1,23 @@
+/*
+ * run/egress.h - the policy of a box's network, from what was asked for
+ *
+ * Made before the plan, which shows its rules; the broker is given the same struct.
+ */
+#ifndef RUN_EGRESS_H
+#define RUN_EGRESS_H
+
+#include "plan/request.h"
+
+struct fault;
+struct policy;
+
+/*
+ * The policy of a request, settled: request_settle(). NULL in *ret for a box without a broker
+ * (none, host). The memory is this process's one policy, and zero where it was never used.
+ */
+int egress_policy(const struct request *r, const struct policy **ret, struct fault *f);
+
+/* Its rules as the plan has them; none of NULL. */
+void egress_rules(const struct policy *p, net_rule_vec *ret);
+
+#endif
