@@ -133,6 +133,40 @@ static int parse_network(void *args, const char *text, struct fault *f)
 	return 0;
 }
 
+/* The language of entries is read when all are there: net/policy.h. */
+static int parse_allow(void *args, const char *text, struct fault *f)
+{
+	struct run_args *a = args;
+
+	(void)f;
+	vec_push(&a->request.hosts,
+		((struct request_host){ .entry = text, .origin = "--allow" }));
+	return 0;
+}
+
+static int parse_deny(void *args, const char *text, struct fault *f)
+{
+	struct run_args *a = args;
+
+	(void)f;
+	vec_push(&a->request.hosts,
+		((struct request_host){ .entry = text, .origin = "--deny", .deny = true }));
+	return 0;
+}
+
+static int parse_port(void *args, const char *text, struct fault *f)
+{
+	struct run_args *a = args;
+	struct port_pair pair;
+
+	if (!port_parse(text, &pair))
+		return fault_set(f, 0,
+			"expected PORT or HOST:BOX, such as 3000 or 8080:80, each from 1 to "
+			"65535");
+	vec_push(&a->request.ports, text);
+	return 0;
+}
+
 /* ---- patterns ---- */
 
 static int check_pattern(const char *text, struct fault *f)
@@ -247,9 +281,22 @@ const struct opt run_opts[] = {
 	OPT_CALL(0, "env", parse_env, "NAME[=VALUE]",
 		"set a variable in the box, with no VALUE as it is here; may be repeated",
 		.hint = OPT_HINT_ENV),
-	OPT_CALL(0, "network", parse_network, "none|host",
-		"what network the box has: none (the default), or the host's own",
-		.choices = "none|host"),
+	OPT_CALL(0, "network", parse_network, "none|allow|open|host",
+		"what network the box has: none (the default of a command), the hosts that are "
+		"allowed (the default of an agent, with its client's own), the public "
+		"Internet, "
+		"or the host's own",
+		.choices = "none|allow|open|host"),
+	OPT_CALL(0, "allow", parse_allow, "HOST[:PORT]",
+		"let the box reach a host: example.org, *.example.org:443, 10.1.0.0/16:5432, "
+		"host.internal:8080 (of this machine), @github; may be repeated"),
+	OPT_CALL(0, "deny", parse_deny, "HOST[:PORT]",
+		"refuse a host, whatever allows it; may be repeated"),
+	OPT_FLAG(0, "ask", struct run_args, request.ask,
+		"ask about hosts that are neither allowed nor denied"),
+	OPT_CALL(0, "port", parse_port, "[HOST:]BOX",
+		"let port HOST of this machine's loopback lead to port BOX of the box; may be "
+		"repeated"),
 	OPT_CALL(0, "protect", parse_protect, "PATH|PATTERN",
 		"keep a path below the workspace read-only; !PATTERN takes back; may be "
 		"repeated",
@@ -317,7 +364,8 @@ static int load_agent(struct run_args *a, bool showing, struct agent_result *ret
 	if (!any && (a->manifest || a->headless || a->events))
 		fault_set(&f, 0,
 			"-m, --headless and --events are for an agent, not for a command");
-	else if (!any || agent_request(&o, &a->request, ret, &f) == 0)
+	else if ((!any || agent_request(&o, &a->request, ret, &f) == 0) &&
+		request_settle(&a->request, &f) == 0)
 		return 0;
 	if (ret->bad.n)
 		return cmd_problems(ret->bad.v, ret->bad.n);

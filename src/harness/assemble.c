@@ -85,8 +85,6 @@ static void check_client(const struct harness *h, const struct agent *a, problem
 /* What the manifest can say already and the box cannot do yet. Never ignored. */
 static void check_version(const struct harness *h, const struct agent *a, problems *bad)
 {
-	bool network = a->network.mode.text && !is_said(&a->network.mode, "none") &&
-		!is_said(&a->network.mode, "host");
 	const struct {
 		const char *key;
 		bool said;
@@ -95,11 +93,6 @@ static void check_version(const struct harness *h, const struct agent *a, proble
 		{ "ssh", a->ssh.n, a->ssh.n ? a->ssh.v[0].self.at : NULL },
 		{ "workspace.mode", is_said(&a->workspace.mode, "overlay"),
 			a->workspace.mode.at },
-		{ "network.mode", network, a->network.mode.at },
-		{ "network.allow", a->network.allow.n, first(&a->network.allow) },
-		{ "network.deny", a->network.deny.n, first(&a->network.deny) },
-		{ "network.ports", a->network.ports.n, first(&a->network.ports) },
-		{ "network.ask", a->network.ask == FLAG_ON, NULL },
 		{ "limits.memory", a->limits.memory, NULL },
 		{ "limits.cpus", a->limits.cpus > 0, NULL },
 		{ "limits.disk", a->limits.disk, NULL },
@@ -166,6 +159,7 @@ void harness_check(const struct harness *h, const struct agent *a, enum job_home
 	else
 		check_mine(h, a, bad);
 	check_version(h, a, bad);
+	harness_check_network(a, bad);
 	if (h->check && home == HOME_DECLARED)
 		h->check(a, bad);
 	vec_each(e, &a->env)
@@ -465,8 +459,7 @@ void harness_assemble(const struct harness *h, const struct job *job, struct req
 
 	memset(&r->env, 0, sizeof(r->env));
 	r->agent = summary(h, a);
-	if (!r->network_said && is_said(&a->network.mode, "host"))
-		r->network = NETWORK_HOST;
+	harness_network(h, job, r);
 	add_limits(a, r);
 	vec_each(p, &a->workspace.protect)
 		vec_push(&r->protect, p->text);

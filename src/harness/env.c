@@ -75,7 +75,7 @@ static const char *const *split_words(const char *text)
 	return words.v;
 }
 
-static const char *where(const struct said *value, const char *field)
+const char *env_where(const struct said *value, const char *field)
 {
 	return mem_printf("%s:%u:%u: %s", str_visible(manifest_origin(value)->name),
 		value->at->at.line, value->at->at.column, field);
@@ -116,7 +116,7 @@ struct request_env env_entry(const char *name, const struct said *value, const c
 	const char *text = value->text, *copied = variable(text);
 	struct request_env e = { .name = name, .from = ENV_DECLARED, .value = text };
 
-	e.why = where(value, field);
+	e.why = env_where(value, field);
 	if (text[0] == '?') {
 		e.how = ENV_PROMPT;
 		e.value = text + 1;

@@ -10,6 +10,9 @@
 /* Complain about a value that cannot be one. */
 void env_check(const struct said *value, const char *field, problems *bad);
 
+/* "carrel.json:3:7: agents.x.env.TOKEN": begins a complaint about a value. */
+const char *env_where(const struct said *value, const char *field);
+
 /* The variable that a checked value makes. */
 struct request_env env_entry(const char *name, const struct said *value, const char *field);
 

@@ -27,8 +27,9 @@ static const char *const variables[] = { "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_U
 static const char *const keys[] = { "GEMINI_API_KEY", NULL };
 static const char *const own_dirs[] = { "tmp", "history", NULL };
 static const struct part parts[] = { { ".gemini", own_dirs, NULL, NULL, false, NULL }, { 0 } };
+/* Not www.googleapis.com, which it asks for the user's address once: data goes there, too. */
 static const char *const hosts[] = { "generativelanguage.googleapis.com",
-	"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", "www.googleapis.com", NULL };
+	"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", NULL };
 static const char *const hide[] = { ".gemini", ".agents/skills", NULL };
 
 static const char *stage_login(const char *text)

@@ -96,7 +96,7 @@ struct harness {
 		*variables;       /* of the host, passed on: credentials and where they go */
 	const char *const *keys;  /* those of them that are credentials */
 	const char *login;        /* below home: used when no key is set; or NULL */
-	const char *const *hosts; /* that it cannot do without */
+	const char *const *hosts; /* that it cannot do without: what it reaches by default */
 	const struct part *parts; /* of the home: where it keeps what is its own; or NULL */
 	const char *config;       /* below home, beside the parts: a file it keeps, or NULL */
 	const char *role;         /* below home: what the role becomes */
@@ -107,6 +107,8 @@ struct harness {
 
 	/* Whether this agent has a use for a variable or key of the host; NULL: for all. */
 	bool (*wants)(const struct agent *a, const char *variable);
+	/* More of them, which depend on the agent and on the keys there are; or NULL. */
+	void (*add_hosts)(const struct agent *a, const name_vec *variables, name_vec *ret);
 	/* What else cannot be with this client; or NULL. */
 	void (*check)(const struct agent *a, problems *bad);
 	/* What of the credentials file goes into the box; NULL: it cannot be used. */
@@ -136,6 +138,23 @@ enum job_home harness_home(const struct agent *a, bool mine);
 
 /* Turn the job into the request, which may hold what the command line said. */
 void harness_assemble(const struct harness *h, const struct job *job, struct request *r);
+
+/* ---- network.c ---- */
+
+/* The mode an agent declares, or has because it declares none. */
+enum network harness_mode(const struct agent *a);
+
+/* Does it say itself whom it may reach? Else: its client's hosts, in the mode allow. */
+bool harness_says_hosts(const struct agent *a);
+
+/* Those; variables: of the client's, which are set for this agent. */
+void harness_hosts(const struct harness *h, const struct agent *a, const name_vec *variables,
+	name_vec *ret);
+
+void harness_check_network(const struct agent *a, problems *bad);
+
+/* Mode, hosts and ports, over which the command line's own words stand. */
+void harness_network(const struct harness *h, const struct job *job, struct request *r);
 
 /* ---- for the clients' files ---- */
 

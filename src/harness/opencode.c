@@ -25,14 +25,14 @@
 
 /* Providers that need one variable. Others are set up with the agent's `env`. */
 static const struct {
-	const char *provider, *variable;
+	const char *provider, *variable, *host;
 } providers[] = {
-	{ "anthropic", "ANTHROPIC_API_KEY" },
-	{ "anthropic", "ANTHROPIC_BASE_URL" },
-	{ "google", "GEMINI_API_KEY" },
-	{ "openai", "OPENAI_API_KEY" },
-	{ "opencode", "OPENCODE_API_KEY" },
-	{ "openrouter", "OPENROUTER_API_KEY" },
+	{ "anthropic", "ANTHROPIC_API_KEY", "api.anthropic.com" },
+	{ "anthropic", "ANTHROPIC_BASE_URL", NULL },
+	{ "google", "GEMINI_API_KEY", "generativelanguage.googleapis.com" },
+	{ "openai", "OPENAI_API_KEY", "api.openai.com" },
+	{ "opencode", "OPENCODE_API_KEY", "opencode.ai" },
+	{ "openrouter", "OPENROUTER_API_KEY", "openrouter.ai" },
 };
 static const char *const variables[] = { "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL",
 	"GEMINI_API_KEY", "OPENAI_API_KEY", "OPENCODE_API_KEY", "OPENROUTER_API_KEY", NULL };
@@ -42,7 +42,38 @@ static const char *const keys[] = { "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPEN
 static const struct part parts[] = { { ".config/opencode", NULL, NULL, NULL, false, NULL },
 	{ ".local/share/opencode", NULL, NULL, NULL, true, NULL },
 	{ ".local/state/opencode", NULL, NULL, NULL, true, NULL }, { 0 } };
-static const char *const hosts[] = { "api.anthropic.com", NULL };
+
+static bool has_variable(const struct agent *a, const name_vec *given, const char *name)
+{
+	vec_each(v, given)
+		if (!strcmp(*v, name))
+			return true;
+	vec_each(e, &a->env)
+		if (!strcmp(e->name, name))
+			return true;
+	return false;
+}
+
+/*
+ * Of the provider that the model names; with no model, of those there is a key for, or else
+ * its own, which needs none.
+ */
+static void add_hosts(const struct agent *a, const name_vec *given, name_vec *ret)
+{
+	size_t n = a->model.text ? strcspn(a->model.text, "/") : 0;
+	bool named = n && a->model.text[n];
+
+	for (size_t i = 0; i < ARRAY_SIZE(providers); i++) {
+		bool meant = named ? strlen(providers[i].provider) == n &&
+				!strncmp(providers[i].provider, a->model.text, n)
+				   : has_variable(a, given, providers[i].variable);
+
+		if (meant && providers[i].host)
+			vec_push(ret, providers[i].host);
+	}
+	if (!named && !ret->n)
+		vec_push(ret, "opencode.ai");
+}
 
 /* Of the keys on the host, a box gets those of the provider that its model names. */
 static bool wants(const struct agent *a, const char *variable)
@@ -323,7 +354,7 @@ const struct harness harness_opencode = {
 	.variables = variables,
 	.keys = keys,
 	.login = ".local/share/opencode/auth.json",
-	.hosts = hosts,
+	.add_hosts = add_hosts,
 	.parts = parts,
 	.role = ".config/opencode/AGENTS.md",
 	.skills = ".config/opencode/skills",

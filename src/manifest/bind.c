@@ -40,6 +40,7 @@ static struct said said(const struct json_value *v)
 
 static void bind_strings(const struct json_value *v, said_vec *to)
 {
+	vec_reserve(to, 1);
 	json_each(item, v)
 		vec_push(to, said(item));
 }

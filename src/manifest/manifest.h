@@ -45,7 +45,7 @@ struct said {
 	const char *text; /* NULL: not said */
 	const struct json_value *at;
 };
-typedef VEC(struct said) said_vec;
+typedef VEC(struct said) said_vec; /* v is NULL where not even an empty list was said */
 
 struct named {
 	const char *name;

@@ -5,6 +5,7 @@
  * installed, and what the user is logged in with. Nothing is changed.
  */
 #include "run/agent.h"
+#include "run/base-url.h"
 #include "run/survey.h"
 #include "harness/harness.h"
 #include "manifest/trust.h"
@@ -256,6 +257,27 @@ static int find_commands(const struct job *job, struct request *r, struct fault 
 	return 0;
 }
 
+/* ---- the network ---- */
+
+/* Whoever allows nothing may mean it, and the client says less about why it fails. */
+static void note_alone(const struct harness *h, struct request *r)
+{
+	if (r->network == NETWORK_NONE)
+		vec_push(&r->notices,
+			mem_printf("no network: %s cannot reach its model; --network allow "
+				   "gives it its own hosts",
+				h->title));
+	if (r->network != NETWORK_ALLOW || r->ask)
+		return;
+	vec_each(host, &r->hosts)
+		if (!host->deny)
+			return;
+	vec_push(&r->notices,
+		mem_printf("nothing is allowed: %s cannot reach its model; --allow HOST adds a "
+			   "host",
+			h->title));
+}
+
 /* ---- all of it ---- */
 
 /* A project's manifest that has no part in this agent needs no approval for it. */
@@ -376,11 +398,8 @@ int agent_request(const struct agent_options *o, struct request *r, struct agent
 		r->argv = NULL;
 	if (o->shell)
 		r->input = NULL;
-	if (r->network == NETWORK_NONE && h->hosts && !o->shell)
-		vec_push(&r->notices,
-			mem_printf(
-				"no network: %s cannot reach its model; --network host gives "
-				"it this machine's",
-				h->title));
+	base_url_hosts(h, agent, r);
+	if (h->program && !o->shell)
+		note_alone(h, r);
 	return 0;
 }

@@ -22,7 +22,7 @@ import pytest
 CASES = pathlib.Path(__file__).parent / "cases"
 UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
 NAMES = sorted(path.name.removesuffix(".args") for path in CASES.glob("*.args"))
-OPTIONS = "workspace mount env network protect hide limit name engine record json yes dry-run nest"
+OPTIONS = "workspace mount env network allow deny port ask protect hide limit name engine record json yes dry-run nest"
 SYSTEM = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}  # links on some machines
 
 
@@ -119,7 +119,7 @@ def normal_place(entry):
 
 def less_default(plan, default):
     """Only what the default has not, and the names of what it has and this one lacks."""
-    rest = {key: value for key, value in plan.items() if value != default[key]}
+    rest = {key: value for key, value in plan.items() if value != default.get(key)}
     without = []
     for key, name in (("places", "target"), ("env", "name")):
         known, here = default[key], {entry[name] for entry in plan[key]}

@@ -1,0 +1,117 @@
+/*
+ * harness/network.c - what an agent can reach
+ *
+ * An agent that says nothing reaches its client's own hosts and no others: the mode is allow,
+ * and the list is the client's. One that says `network.allow` has that list and no other, and
+ * an empty list is a list. What the command line allows and denies is added to either. With
+ * mode none the lists wait for a command line that says otherwise; with host they could only
+ * mislead, and are refused.
+ */
+#include "harness/harness.h"
+#include "harness/env.h"
+#include "manifest/manifest.h"
+#include "plan/plan.h"
+#include "plan/request.h"
+
+#include <string.h>
+
+/* ---- what cannot be ---- */
+
+static void check_host_mode(const struct agent *a, problems *bad)
+{
+	const struct {
+		const char *key;
+		const said_vec *list;
+	} lists[] = {
+		{ "network.allow", &a->network.allow },
+		{ "network.deny", &a->network.deny },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		if (lists[i].list->n)
+			manifest_problem(bad, lists[i].list->v[0].at,
+				manifest_field(a, lists[i].key),
+				"with mode \"host\" nothing is filtered: use \"allow\" or "
+				"\"open\"");
+}
+
+void harness_check_network(const struct agent *a, problems *bad)
+{
+	enum network mode = harness_mode(a);
+
+	if (mode == NETWORK_HOST)
+		check_host_mode(a, bad);
+	if (a->network.ask == FLAG_ON && (mode == NETWORK_HOST || mode == NETWORK_OPEN))
+		manifest_problem(bad, a->network.mode.at, manifest_field(a, "network.ask"),
+			"is for mode \"allow\": with \"%s\" no host is left to ask about",
+			network_name(mode));
+	vec_each(port, &a->network.ports) {
+		struct port_pair pair;
+
+		if (!port_parse(port->text, &pair))
+			manifest_problem(bad, port->at, manifest_field(a, "network.ports"),
+				"expected \"PORT\" or \"HOST:BOX\", each from 1 to 65535");
+	}
+}
+
+/* ---- what is asked for ---- */
+
+enum network harness_mode(const struct agent *a)
+{
+	const char *said = a->network.mode.text;
+
+	for (int mode = NETWORK_NONE; said && mode <= NETWORK_HOST; mode++)
+		if (!strcmp(said, network_name((enum network)mode)))
+			return (enum network)mode;
+	return NETWORK_ALLOW;
+}
+
+bool harness_says_hosts(const struct agent *a)
+{
+	return a->network.allow.v;
+}
+
+void harness_hosts(const struct harness *h, const struct agent *a, const name_vec *variables,
+	name_vec *ret)
+{
+	if (h->add_hosts)
+		h->add_hosts(a, variables, ret);
+	for (size_t i = 0; h->hosts && h->hosts[i]; i++)
+		vec_push(ret, h->hosts[i]);
+}
+
+static void add_list(const struct agent *a, const said_vec *list, const char *key, bool deny,
+	struct request *r)
+{
+	vec_each(entry, list)
+		vec_push(&r->hosts,
+			((struct request_host){ .entry = entry->text,
+				.origin = env_where(entry, manifest_field(a, key)),
+				.deny = deny }));
+}
+
+void harness_network(const struct harness *h, const struct job *job, struct request *r)
+{
+	const struct agent *a = job->agent;
+	__typeof__(r->hosts) asked = r->hosts;
+	enum network mode = r->network_said ? r->network : harness_mode(a);
+	bool own = mode == NETWORK_ALLOW && !harness_says_hosts(a);
+	name_vec hosts = { 0 };
+
+	r->network = request_mode(r, mode);
+	if (r->network != NETWORK_ALLOW && r->network != NETWORK_OPEN)
+		return;
+	memset(&r->hosts, 0, sizeof(r->hosts));
+	if (own)
+		harness_hosts(h, a, &job->variables, &hosts);
+	vec_each(host, &hosts)
+		vec_push(&r->hosts,
+			((struct request_host){ .entry = *host, .origin = h->title }));
+	add_list(a, &a->network.allow, "network.allow", false, r);
+	add_list(a, &a->network.deny, "network.deny", true, r);
+	vec_each(host, &asked)
+		vec_push(&r->hosts, *host);
+	r->ask |= r->network == NETWORK_ALLOW && a->network.ask == FLAG_ON;
+	vec_each(port, &a->network.ports)
+		vec_push(&r->ports, port->text);
+}
