@@ -77,6 +77,21 @@ void *mem_alloc(size_t size)
 	return p;
 }
 
+void *mem_mark(void)
+{
+	mem_arena();
+	return next;
+}
+
+void mem_reset(void *mark)
+{
+	size_t used = (size_t)(next - (char *)mark);
+
+	memset(mark, 0, used); /* what is allocated is zero */
+	next = mark;
+	left += used;
+}
+
 enum { PAGE = 4096, DEEPEST = 96 * 1024 };
 
 /* Whole pages inside; losing them must not be noticed, so failing is no loss. */

@@ -28,6 +28,13 @@ void mem_own(void);
 void mem_release(const void *shared);
 
 /*
+ * For a loop that lasts: all that was allocated since the mark is given back. Whoever keeps
+ * something beyond that has made it before, or copies it.
+ */
+void *mem_mark(void);
+void mem_reset(void *mark);
+
+/*
  * For a process that is about to wait, perhaps for days: give back the pages of a stack
  * that was used once; or of our own stack below where we are, and of our code, which come
  * back from the file when they are needed.

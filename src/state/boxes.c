@@ -1,0 +1,234 @@
+/*
+ * state/boxes.c - what is kept of boxes, by their names
+ *
+ * Theory of operation. The state directory may be behind a link, on another disk; from there
+ * on every step is a descriptor, a real directory, ours, and writable by nobody else. Who
+ * writes or removes holds the box's name in the registry, so nobody does both at once, and a
+ * record that a running box writes is never removed.
+ */
+#include "state/boxes.h"
+#include "state/registry.h"
+#include "state/tree.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "base/xdg.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+	NAME_MOST = 63,
+	DAY = 24 * 60 * 60,
+};
+
+bool boxes_is_name(const char *name)
+{
+	size_t n = strlen(name);
+
+	if (!n || n > NAME_MOST || !isalnum((unsigned char)name[0]))
+		return false;
+	for (const char *c = name; *c; c++)
+		if (!isascii(*c) || (!isalnum((unsigned char)*c) && *c != '-'))
+			return false;
+	return true;
+}
+
+static const char *all_path(void)
+{
+	const char *state = xdg_state();
+	char real[PATH_MAX];
+
+	if (!state)
+		return NULL;
+	return path_join(realpath(state, real) ? mem_strdup(real) : state, "boxes");
+}
+
+static int no_state(struct fault *f)
+{
+	fault_set(f, 0, "there is no place for the record of a box: HOME is not set");
+	return fault_fix(f, "Set HOME or XDG_STATE_HOME.");
+}
+
+/* Open a directory that must be ours alone; shown is its path, for the fault. */
+static int open_own(int dir, const char *name, const char *shown, struct fault *f)
+{
+	auto_close int fd = openat(dir, name, DIR_FLAGS);
+	struct stat st;
+
+	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+		return fault_set(f, 0, "%s is no directory of its own: it is a link, or a file",
+			str_visible(shown));
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fault_set(f, errno, "open %s", str_visible(shown));
+	if (st.st_uid != geteuid())
+		return fault_set(f, 0, "%s belongs to another user (uid %u)",
+			str_visible(shown), st.st_uid);
+	if (st.st_mode & 022) {
+		fault_set(f, 0, "%s can be written by others", str_visible(shown));
+		return fault_fix(f, "See what is in there, then: chmod go-w %s",
+			str_visible(shown));
+	}
+	return take_fd(&fd);
+}
+
+static int open_all(struct fault *f)
+{
+	const char *path = all_path();
+
+	return path ? open_own(AT_FDCWD, path, path, f) : no_state(f);
+}
+
+/* The directory of one box; with make it comes to be. */
+static int open_box(const char *name, bool make, struct fault *f)
+{
+	auto_close int all = -1;
+	const char *path;
+	int rc;
+
+	if (!boxes_is_name(name))
+		return fault_set(f, 0, "a box cannot be named '%s'", str_visible(name));
+	if (make && !xdg_state())
+		return no_state(f);
+	/* Above it the state may be made anew, and is then no link. */
+	if (make && ((rc = xdg_make(xdg_state(), f)) < 0 || (rc = xdg_make(all_path(), f)) < 0))
+		return rc;
+	all = open_all(f);
+	if (all < 0)
+		return all;
+	path = path_join(all_path(), name);
+	if (make && mkdirat(all, name, 0700) < 0 && errno != EEXIST)
+		return fault_set(f, errno, "make the directory %s", str_visible(path));
+	return open_own(all, name, path, f);
+}
+
+int boxes_create(const char *name, const char *file, struct fault *f)
+{
+	auto_close int dir = open_box(name, true, f);
+	int fd;
+
+	if (dir < 0)
+		return dir;
+	if (unlinkat(dir, file, 0) < 0 && errno != ENOENT)
+		return fault_set(f, errno, "replace %s/%s/%s", str_visible(all_path()), name,
+			file);
+	fd = openat(dir, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return fault_set(f, errno, "make %s/%s/%s", str_visible(all_path()), name,
+			file);
+	return fd;
+}
+
+int boxes_open(const char *name, const char *file, struct fault *f)
+{
+	auto_close int dir = open_box(name, false, f);
+	int fd;
+
+	if (dir < 0)
+		return dir;
+	fd = tree_open_file(dir, file);
+	if (fd < 0)
+		return fault_set(f, errno, "open %s/%s/%s", str_visible(all_path()), name,
+			file);
+	return fd;
+}
+
+/* ---- all of them ---- */
+
+static void look_at(int all, const char *name, struct box_record *r)
+{
+	struct stat st;
+
+	*r = (struct box_record){ .name = name };
+	if (fstatat(all, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		r->problem = mem_strdup(strerror(errno));
+	else if (!boxes_is_name(name))
+		r->problem = "is no name of a box";
+	else if (!S_ISDIR(st.st_mode))
+		r->problem = "is no directory";
+	else if (st.st_uid != geteuid())
+		r->problem = mem_printf("belongs to another user (uid %u)", st.st_uid);
+}
+
+/* What is in it was written last, or the directory was changed last. */
+static void look_into(int all, struct box_record *r)
+{
+	auto_close int dir = openat(all, r->name, DIR_FLAGS);
+	tree_names names = { 0 };
+	struct stat st;
+
+	if (dir < 0 || fstat(dir, &st) < 0 || tree_list(dir, &names) < 0) {
+		r->problem = mem_strdup(strerror(errno));
+		return;
+	}
+	r->used = st.st_mtime;
+	vec_each(name, &names) {
+		if (fstatat(dir, *name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		r->used = st.st_mtime > r->used ? st.st_mtime : r->used;
+		r->bytes += (unsigned long long)st.st_blocks * 512;
+	}
+}
+
+int boxes_list(box_records *ret, struct fault *f)
+{
+	auto_close int all = -1;
+	tree_names names = { 0 };
+	int rc;
+
+	if (!all_path())
+		return 0;
+	all = open_all(f);
+	if (all < 0)
+		return f->err == ENOENT ? 0 : all;
+	rc = tree_list(all, &names);
+	if (rc < 0)
+		return fault_set(f, -rc, "read %s", str_visible(all_path()));
+	vec_each(name, &names) {
+		struct box_record r;
+
+		look_at(all, *name, &r);
+		if (!r.problem)
+			look_into(all, &r);
+		vec_push(ret, r);
+	}
+	return 0;
+}
+
+bool boxes_is_old(const struct box_record *r)
+{
+	return !r->problem && r->used + (time_t)BOXES_DAYS * DAY < time(NULL);
+}
+
+int boxes_remove(const struct box_record *r, struct fault *f)
+{
+	struct box_record now = { .name = r->name };
+	struct claim held;
+	auto_close int all = open_all(f);
+	int rc;
+
+	if (all < 0)
+		return all;
+	/* With the name in our hands no box can begin to write. */
+	if (registry_claim(r->name, CLAIM_STRICT, &held, f) < 0)
+		return -EBUSY;
+	look_at(all, r->name, &now);
+	if (!now.problem)
+		look_into(all, &now);
+	if (boxes_is_old(&now)) {
+		rc = tree_remove(all, r->name, f);
+	} else {
+		fault_set(f, 0, "the record of '%s' is in use again", r->name);
+		rc = -EBUSY;
+	}
+	registry_release(&held);
+	return rc;
+}
