@@ -4,6 +4,7 @@
 #include "cli/cmd.h"
 #include "cli/help.h"
 #include "cli/opt.h"
+#include "net/broker.h"
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/title.h"
@@ -54,6 +55,8 @@ int main(int argc, char **argv)
 	struct fault f = { 0 };
 	struct opt_rest rest;
 
+	if (argc == 1 && !strcmp(argv[0], BROKER_ARGV0))
+		return broker_main();
 	title_init(argc, argv);
 	occupy_standard_streams();
 	if (argc < 2 || (argv[1][0] == '-' && !is_own_option(argv[1])))

@@ -146,11 +146,6 @@ void run_release(note_vec *ret)
 /* Of this process's one box; NULL: it has no broker. */
 static const struct policy *policy;
 
-const struct policy *run_policy(void)
-{
-	return policy;
-}
-
 int run_plan(const struct request *r, enum run_for what, const struct plan **ret,
 	struct fault *f)
 {
@@ -180,7 +175,8 @@ struct planning {
 	void (*note)(const char *line); /* for notices, where nobody was shown the plan */
 };
 
-static int get_plan(void *ctx, const struct plan **ret, struct fault *f)
+static int get_plan(void *ctx, const struct plan **ret, const struct policy **ret_policy,
+	struct fault *f)
 {
 	struct planning *p = ctx;
 	int rc = p->plan ? 0 : run_plan(p->request, RUN_TO_START, &p->plan, f);
@@ -191,6 +187,7 @@ static int get_plan(void *ctx, const struct plan **ret, struct fault *f)
 		vec_each(notice, &p->plan->notices)
 			p->note(mem_printf("note: %s", *notice));
 	*ret = p->plan;
+	*ret_policy = policy;
 	return 0;
 }
 
@@ -248,6 +245,12 @@ static void note_planted(const struct plan *p, const struct timespec *since,
 		vec_push(&result->notes, mem_printf("  and %zu more", found.n - MOST_PLANTED));
 }
 
+static void note_lines(const char *text, struct run_result *result)
+{
+	for (const char *at = text ? text : ""; *at; at += strcspn(at, "\n"), at += *at == '\n')
+		vec_push(&result->notes, mem_strndup(at, strcspn(at, "\n")));
+}
+
 static void note_outcome(const struct plan *p, const struct run_options *o,
 	const struct outcome *outcome, struct run_result *result)
 {
@@ -256,6 +259,16 @@ static void note_outcome(const struct plan *p, const struct run_options *o,
 			mem_printf("the time limit of %llu s was reached", p->limits.time));
 	if (outcome->killed)
 		vec_push(&result->notes, "the box was killed from outside");
+	if (outcome->net_lost)
+		vec_push(&result->notes,
+			"the broker of the box's network ended before the box did; from then "
+			"on "
+			"it had none");
+	if (outcome->net_error)
+		vec_push(&result->notes,
+			mem_printf("the record of network events is incomplete: %s",
+				strerror(outcome->net_error)));
+	note_lines(outcome->net_summary, result);
 	if (outcome->record_error)
 		vec_push(&result->notes,
 			mem_printf("the recording %s is incomplete: %s", str_visible(o->record),

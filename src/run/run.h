@@ -8,7 +8,6 @@
 
 struct fault;
 struct plan;
-struct policy;
 struct request;
 
 struct run_options {
@@ -32,9 +31,6 @@ enum run_for {
 /* Survey the host and resolve the request into a plan. */
 int run_plan(const struct request *r, enum run_for what, const struct plan **ret,
 	struct fault *f);
-
-/* What the box of the last plan may reach, for its broker; NULL: it has none. */
-const struct policy *run_policy(void);
 
 /*
  * Start the box and supervise it to its end. p is the plan of r that the user has agreed

@@ -12,6 +12,7 @@
  * to its whole process group, others to the command alone.
  */
 #include "run/supervise.h"
+#include "run/broker-link.h"
 #include "run/record.h"
 #include "run/relay.h"
 #include "run/tty.h"
@@ -20,6 +21,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,6 +53,7 @@ struct session {
 	struct box box;
 	struct tty tty;
 	struct record record;
+	struct broker_link broker;
 	struct relay relay[STREAMS];
 	int host[STREAMS]; /* our own descriptors for the user's streams */
 	int ends[STREAMS]; /* our ends of the box's */
@@ -319,8 +322,10 @@ static int soonest(int a, long long b)
 /* Reading the terminal from the background would stop us: wait until we are in front. */
 static int timeout_ms(struct session *s)
 {
-	int ms = record_timeout(&s->record);
+	int ms = record_timeout(&s->record), events = journal_timeout(&s->broker.journal);
 
+	if (events >= 0 && (ms < 0 || events < ms))
+		ms = events;
 	s->relay[IN].hold = !tty_foreground(&s->tty);
 	if (s->relay[IN].hold && s->relay[IN].state == RELAY_OPEN)
 		ms = ms < 0 || ms > BACKGROUND_MS ? BACKGROUND_MS : ms;
@@ -353,7 +358,7 @@ static void trim(struct session *s)
 
 static void loop(struct session *s)
 {
-	struct pollfd fds[2 * STREAMS + 2];
+	struct pollfd fds[2 * STREAMS + 3];
 
 	while (!output_done(s)) {
 		int timeout = timeout_ms(s), ready;
@@ -366,6 +371,7 @@ static void loop(struct session *s)
 		fds[6] = (struct pollfd){ .fd = s->signals, .events = POLLIN };
 		fds[7] = (struct pollfd){ .fd = s->over ? -1 : s->box.control,
 			.events = POLLIN };
+		broker_poll(&s->broker, &fds[8]);
 		ready = poll(fds, ARRAY_SIZE(fds), timeout);
 		if (ready < 0 && errno != EINTR)
 			BUG("poll: %s", strerror(errno));
@@ -376,6 +382,8 @@ static void loop(struct session *s)
 			settle_relay(s, i);
 		}
 		record_tick(&s->record);
+		broker_serve(&s->broker, &fds[8]);
+		journal_tick(&s->broker.journal);
 		if (fds[6].revents && !read_signals(s))
 			return;
 		if (fds[7].revents)
@@ -401,6 +409,15 @@ static int start_record(struct session *s, const char *path, bool terminal, stru
 	return record_open(&s->record, path, &head, f);
 }
 
+/* The plan, and by the time it is there a broker that is ready for it. */
+static int make_plan(struct session *s, plan_fn *plan, void *ctx, struct fault *f)
+{
+	const struct policy *policy = NULL;
+	int rc = plan(ctx, &s->plan, &policy, f);
+
+	return rc == 0 ? broker_configure(&s->broker, policy, s->plan, f) : rc;
+}
+
 static int start(struct session *s, const struct frame *frame, plan_fn *plan, void *ctx,
 	struct fault *f)
 {
@@ -412,12 +429,37 @@ static int start(struct session *s, const struct frame *frame, plan_fn *plan, vo
 	close_box_ends(&io);
 	if (rc < 0)
 		return rc;
-	rc = plan(ctx, &s->plan, f);
+	if (network_is_brokered(frame->network))
+		rc = broker_start(&s->broker, f);
 	if (rc == 0)
-		return s->engine->start(&s->box, s->plan, f);
-	s->engine->kill(&s->box);
-	s->engine->release(&s->box);
+		rc = make_plan(s, plan, ctx, f);
+	if (rc == 0) {
+		rc = s->engine->start(&s->box, s->plan, f);
+		if (rc < 0)
+			broker_kill(&s->broker);
+		if (rc < 0)
+			return rc;
+		rc = broker_listen(&s->broker, s->box.net, f);
+	}
+	if (rc < 0) {
+		broker_kill(&s->broker);
+		s->engine->kill(&s->box);
+		s->engine->release(&s->box);
+	}
 	return rc;
+}
+
+/* After the box: what is left to say about its network. */
+static void end_network(struct session *s)
+{
+	struct fault unused = { 0 };
+	struct str summary = { 0 };
+
+	broker_end(&s->broker);
+	journal_summary(&s->broker.journal, &summary);
+	s->outcome.net_summary = summary.p;
+	s->outcome.net_lost = s->broker.lost;
+	s->outcome.net_error = -journal_close(&s->broker.journal, s->outcome.code, &unused);
 }
 
 int supervise(const struct frame *frame, plan_fn *plan, void *ctx, const char *record,
@@ -449,6 +491,7 @@ int supervise(const struct frame *frame, plan_fn *plan, void *ctx, const char *r
 	loop(&s);
 	tty_restore(&s.tty);
 	s.engine->release(&s.box);
+	end_network(&s);
 	s.outcome.record_error = -record_close(&s.record, &unused);
 	*ret = s.outcome;
 	return 0;

@@ -9,16 +9,22 @@
 struct fault;
 struct frame;
 struct plan;
+struct policy;
+struct str;
 
 struct outcome {
 	int code;         /* what carrel exits with */
 	bool time_is_up;  /* the time limit ended it */
 	bool killed;      /* the box's init was killed from outside */
 	int record_error; /* errno of a recording that is incomplete, or 0 */
+	bool net_lost;    /* the broker ended before the box did */
+	int net_error;    /* errno of a record of network events that is incomplete, or 0 */
+	const char *net_summary; /* lines for the person about the network; "" or NULL: none */
 };
 
-/* Makes the plan, or has it already. */
-typedef int plan_fn(void *ctx, const struct plan **ret, struct fault *f);
+/* Makes the plan, or has it already; with the policy of its network, or NULL. */
+typedef int plan_fn(void *ctx, const struct plan **ret, const struct policy **ret_policy,
+	struct fault *f);
 
 /*
  * Begin a box, get its plan, start the plan's command and stay until it has ended and its

@@ -1,0 +1,334 @@
+/*
+ * run/broker-link.c - the supervisor's side of the broker
+ *
+ * The broker is this program executed again, from the file we run ourselves, with no
+ * environment and no descriptor but its socket: of what is in our memory, secrets among it,
+ * it has nothing. It is told its configuration in shared memory, most of which is zeros
+ * that nobody touches.
+ *
+ * The broker reads what a hostile box sends it, so what it says is not trusted either: an
+ * event that makes no sense ends it, and the box's network.
+ */
+#include "run/broker-link.h"
+#include "net/broker.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	HOSTS_MOST = 4 << 20,
+	RESOLV_MOST = 64 << 10,
+	ASK_SECONDS = 60,
+	END_MS = 2000, /* for the broker's last words */
+	EVENTS = 256,  /* that are read in one round */
+	FIRST_FREE = BROKER_SOCKET + 1,
+};
+
+static char stack[64 * 1024] __attribute__((aligned(4096)));
+
+/* ---- the start ---- */
+
+/* Shares our memory until it executes: it must leave all of it as it is. */
+static int child(void *arg)
+{
+	static char *const argv[] = { (char *)BROKER_ARGV0, NULL }, *const envp[] = { NULL };
+	const int *given = arg;
+	int socket = fcntl(*given, F_DUPFD_CLOEXEC, 10);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	sigset_t none;
+
+	null = fcntl(null, F_DUPFD_CLOEXEC, 10);
+	self = fcntl(self, F_DUPFD_CLOEXEC, 10);
+	if (socket < 0 || null < 0 || self < 0)
+		_exit(127);
+	for (int fd = 0; fd < BROKER_SOCKET; fd++)
+		if (dup2(null, fd) < 0)
+			_exit(127);
+	/* The program last, just after the socket, so that all behind it can be closed. */
+	if (dup2(socket, BROKER_SOCKET) < 0 || dup3(self, FIRST_FREE, O_CLOEXEC) < 0 ||
+		fd_close_range(FIRST_FREE + 1, ~0U) < 0)
+		_exit(127);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	syscall(SYS_execveat, FIRST_FREE, "", argv, envp, AT_EMPTY_PATH);
+	_exit(127);
+}
+
+int broker_start(struct broker_link *l, struct fault *f)
+{
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return fault_set(f, errno, "make the broker's socket");
+	l->pid =
+		clone(child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &ends[1]);
+	close(ends[1]);
+	mem_drop(stack, sizeof(stack));
+	if (l->pid < 0) {
+		close(ends[0]);
+		return fault_set(f, errno, "start the broker");
+	}
+	l->socket = ends[0];
+	l->on = true;
+	return 0;
+}
+
+/* ---- what it is told ---- */
+
+static char *read_text(const char *path, size_t most)
+{
+	char *text = fd_read_file(AT_FDCWD, path, most);
+
+	/* Without the one all names are asked for, without the other at 127.0.0.1. */
+	return text ? text : "";
+}
+
+static void fill_policy(struct policy *to, const struct policy *from)
+{
+	to->open = from->open;
+	to->entries = from->entries;
+	to->n = from->n;
+	to->n_own = from->n_own;
+	memcpy(to->rule, from->rule, from->n * sizeof(*from->rule));
+	memcpy(to->own, from->own, from->n_own * sizeof(*from->own));
+}
+
+static int make_config(const struct policy *policy, const struct plan *p, struct fault *f)
+{
+	const char *hosts = read_text("/etc/hosts", HOSTS_MOST);
+	const char *resolv = read_text("/etc/resolv.conf", RESOLV_MOST);
+	const size_t hosts_size = strlen(hosts),
+		     size = sizeof(struct broker_config) + hosts_size;
+	int fd = memfd_create("carrel-broker", MFD_CLOEXEC);
+	struct broker_config *c = MAP_FAILED;
+
+	if (fd >= 0 && ftruncate(fd, (off_t)size) == 0)
+		c = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (c == MAP_FAILED || getrandom(&c->seed, sizeof(c->seed), 0) != sizeof(c->seed)) {
+		fault_set(f, errno, "make the broker's configuration");
+		fd_close(&fd);
+		return -f->err;
+	}
+	lookup_config(resolv, strlen(resolv), &c->dns);
+	c->ask = p->ask;
+	c->ask_seconds = ASK_SECONDS;
+	c->connections = BROKER_CONNECTIONS;
+	c->hosts_size = (uint32_t)hosts_size;
+	fill_policy(&c->policy, policy);
+	memcpy((char *)c + sizeof(*c), hosts, hosts_size);
+	munmap(c, size);
+	return fd;
+}
+
+/* It says that it is ready, or what is wrong, or nothing because it is gone. */
+static int hear_ready(struct broker_link *l, struct fault *f)
+{
+	struct broker_message m;
+	struct fault told;
+	int fds[2], rc;
+	size_t n = 0;
+
+	rc = broker_receive(l->socket, &m, &told, sizeof(told), &n, fds, 0);
+	fd_close(&fds[0]);
+	fd_close(&fds[1]);
+	if (rc == 0 && m.word == BROKER_READY)
+		return 0;
+	if (rc == 0 && m.word == BROKER_FAULT && n == sizeof(told))
+		*f = told;
+	else
+		fault_set(f, rc < 0 ? -rc : EPROTO, "start the broker of the box's network");
+	strcpy(f->step, "broker");
+	return f->err ? -f->err : -EINVAL;
+}
+
+int broker_configure(struct broker_link *l, const struct policy *policy, const struct plan *p,
+	struct fault *f)
+{
+	const struct broker_message m = { .word = BROKER_CONFIG };
+	int fd, rc;
+
+	if (!l->on)
+		return 0;
+	fd = make_config(policy, p, f);
+	if (fd < 0)
+		return fd;
+	rc = broker_send(l->socket, &m, NULL, 0, &fd, 1, 0);
+	close(fd);
+	if (rc < 0)
+		return fault_set(f, -rc, "start the broker of the box's network");
+	rc = hear_ready(l, f);
+	if (rc == 0)
+		rc = journal_open(&l->journal, p->name, f);
+	return rc;
+}
+
+int broker_listen(struct broker_link *l, int net[2], struct fault *f)
+{
+	const struct broker_message m = { .word = BROKER_LISTEN };
+	int rc;
+
+	if (!l->on)
+		return 0;
+	rc = broker_send(l->socket, &m, NULL, 0, net, 2, 0);
+	fd_close(&net[0]);
+	fd_close(&net[1]);
+	return rc < 0 ? fault_set(f, -rc, "give the broker the box's network") : 0;
+}
+
+/* ---- what it says ---- */
+
+static void stop(struct broker_link *l)
+{
+	fd_close(&l->socket);
+	kill(l->pid, SIGKILL);
+	while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	l->on = false;
+}
+
+static void lose(struct broker_link *l)
+{
+	struct net_event e = { .kind = NET_LOST };
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	e.time = (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+	stop(l);
+	l->lost = true;
+	journal_event(&l->journal, &e);
+	if (l->tell)
+		l->tell(l->ctx, &e);
+}
+
+static void take_event(struct broker_link *l, const struct net_event *e)
+{
+	if (!net_event_is_sane(e) || e->kind == NET_LOST) {
+		lose(l);
+		return;
+	}
+	if (e->kind == NET_CONNECT && e->allowed && !e->error)
+		l->connections++;
+	if (e->kind == NET_CLOSE && l->connections)
+		l->connections--;
+	journal_event(&l->journal, e);
+	if (l->tell)
+		l->tell(l->ctx, e);
+}
+
+/* One word of the broker; false when there is none now, or there will be no more. */
+static bool hear(struct broker_link *l, int flags)
+{
+	struct broker_message m;
+	struct net_event e;
+	int fds[2], rc;
+	size_t n = 0;
+
+	rc = broker_receive(l->socket, &m, &e, sizeof(e), &n, fds, flags);
+	fd_close(&fds[0]);
+	fd_close(&fds[1]);
+	if (rc == -EAGAIN)
+		return false;
+	if (rc == 0 && m.word == BROKER_EVENT && n == sizeof(e))
+		take_event(l, &e);
+	else if (rc == 0 && m.word == BROKER_NEED && m.value <= BROKER_SPARE && l->need)
+		l->need(l->ctx, m.value);
+	else if (rc == 0 && m.word == BROKER_DONE)
+		stop(l);
+	else
+		lose(l);
+	return l->on;
+}
+
+void broker_poll(const struct broker_link *l, struct pollfd *pfd)
+{
+	*pfd = (struct pollfd){ .fd = l->on ? l->socket : -1, .events = POLLIN };
+}
+
+void broker_serve(struct broker_link *l, const struct pollfd *pfd)
+{
+	if (!l->on || !pfd->revents)
+		return;
+	for (int i = 0; i < EVENTS && hear(l, MSG_DONTWAIT); i++)
+		;
+}
+
+/* ---- what it is told later ---- */
+
+int broker_allow(struct broker_link *l, const char *entry, bool deny, struct fault *f)
+{
+	static struct policy parsed;
+	const struct policy_entry one = { .text = entry, .deny = deny };
+	const struct broker_message m = { .word = BROKER_RULE };
+	int rc;
+
+	if (!l->on)
+		return fault_set(f, 0, "the box has no network that this could change");
+	policy_init(&parsed, false);
+	rc = policy_parse(&parsed, &one, 1, NULL, 0, f);
+	for (unsigned int i = 0; rc == 0 && i < parsed.n; i++) {
+		rc = broker_send(l->socket, &m, &parsed.rule[i], sizeof(parsed.rule[i]), NULL,
+			0, MSG_DONTWAIT);
+		if (rc < 0)
+			fault_set(f, -rc, "tell the broker");
+	}
+	return rc;
+}
+
+int broker_port(struct broker_link *l, int listener, unsigned int to)
+{
+	const struct broker_message m = { .word = BROKER_PORT, .value = to };
+	int rc = l->on
+		? broker_send(l->socket, &m, NULL, 0, &listener, listener >= 0, MSG_DONTWAIT)
+		: -EPIPE;
+
+	fd_close(&listener);
+	return rc;
+}
+
+void broker_spare(struct broker_link *l, int fd)
+{
+	const struct broker_message m = { .word = BROKER_SPARE_SOCKET };
+
+	if (l->on)
+		broker_send(l->socket, &m, NULL, 0, &fd, 1, MSG_DONTWAIT);
+	close(fd);
+}
+
+/* ---- the end ---- */
+
+void broker_end(struct broker_link *l)
+{
+	const struct broker_message m = { .word = BROKER_END };
+	struct pollfd pfd;
+
+	if (!l->on)
+		return;
+	broker_send(l->socket, &m, NULL, 0, NULL, 0, MSG_DONTWAIT);
+	do
+		broker_poll(l, &pfd);
+	while (l->on && poll(&pfd, 1, END_MS) > 0 && hear(l, MSG_DONTWAIT));
+	if (l->on)
+		stop(l);
+}
+
+void broker_kill(struct broker_link *l)
+{
+	if (l->on)
+		stop(l);
+}

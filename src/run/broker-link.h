@@ -1,0 +1,68 @@
+/*
+ * run/broker-link.h - the supervisor's side of the broker
+ *
+ *	broker_start(&l, f);                   beside the making of the box
+ *	broker_configure(&l, policy, p, f);    returns when it has shut itself in
+ *	broker_listen(&l, box.net);            from now on the box has a network
+ *	broker_poll(&l, &pfd); poll(...); broker_serve(&l, &pfd);
+ *	broker_end(&l);                        the box is dead: the last events
+ *
+ * A struct broker_link of zeros is that of a box without a broker, and all calls but
+ * broker_start() are allowed on it.
+ */
+#ifndef RUN_BROKER_LINK_H
+#define RUN_BROKER_LINK_H
+
+#include "run/journal.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct fault;
+struct plan;
+struct policy;
+struct pollfd;
+
+/* Connections that wait for the user's word, and are told of once. */
+enum { LINK_ASKED = 32 };
+
+struct broker_link {
+	/* For the caller to read. */
+	bool on;
+	bool lost;                /* it ended before the box did */
+	unsigned int connections; /* that are open now */
+	struct journal journal;
+
+	/* Called with every event, after it was recorded; or NULL. */
+	void (*tell)(void *ctx, const struct net_event *e);
+	/* The broker wants so many sockets of the box's network. */
+	void (*need)(void *ctx, unsigned int n);
+	void *ctx;
+
+	/* Private. */
+	int socket;
+	pid_t pid;
+};
+
+int broker_start(struct broker_link *l, struct fault *f);
+int broker_configure(struct broker_link *l, const struct policy *policy, const struct plan *p,
+	struct fault *f);
+
+/* Takes the descriptors: they are closed here, and only the broker has them. */
+int broker_listen(struct broker_link *l, int net[2], struct fault *f);
+
+void broker_poll(const struct broker_link *l, struct pollfd *pfd);
+void broker_serve(struct broker_link *l, const struct pollfd *pfd);
+
+/* Add the rules of an entry to the running box's policy. */
+int broker_allow(struct broker_link *l, const char *entry, bool deny, struct fault *f);
+
+/* From a listener of the host to a port in the box; -1: no more. Takes the descriptor. */
+int broker_port(struct broker_link *l, int listener, unsigned int to);
+void broker_spare(struct broker_link *l, int fd);
+
+void broker_end(struct broker_link *l);
+/* The box never came to be. */
+void broker_kill(struct broker_link *l);
+
+#endif
