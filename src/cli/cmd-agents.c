@@ -10,13 +10,16 @@
 #include "harness/harness.h"
 #include "manifest/manifest.h"
 #include "manifest/trust.h"
+#include "plan/plan.h"
 #include "plan/request.h"
 #include "run/agent.h"
+#include "run/egress.h"
 #include "run/survey.h"
 #include "base/fault.h"
 #include "base/json.h"
 #include "base/str.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,6 +38,19 @@ struct listed {
 };
 typedef VEC(struct listed) listed_vec;
 
+/* Can its entries be read, as a start would? */
+static void check_hosts(const struct harness *h, struct listed *l)
+{
+	struct job job = { .agent = &l->agent };
+	const struct policy *policy;
+	struct request r = { 0 };
+	struct fault f = { 0 };
+
+	harness_network(h, &job, &r);
+	if (egress_policy(&r, &policy, &f) < 0)
+		vec_push(&l->bad, mem_strdup(fault_line(&f)));
+}
+
 static void look_up(const struct manifests *m, const char *home, const struct said *name,
 	struct listed *ret)
 {
@@ -47,13 +63,31 @@ static void look_up(const struct manifests *m, const char *home, const struct sa
 		l.harness = h->name;
 		manifest_resolve(m, home, &l.agent, &l.bad);
 		harness_check(h, &l.agent, harness_home(&l.agent, false), &l.bad);
+		check_hosts(h, &l);
 	}
 	*ret = l;
 }
 
 static const char *network_of(const struct agent *a)
 {
-	return a->network.mode.text ? a->network.mode.text : "none";
+	return network_name(harness_mode(a));
+}
+
+/* What it is allowed by its manifest, or else by default; a base URL may add to that. */
+static name_vec allowed_of(const struct listed *l)
+{
+	const struct harness *h = harness_find(l->harness);
+	name_vec variables = { 0 }, hosts = { 0 };
+
+	vec_each(entry, &l->agent.network.allow)
+		vec_push(&hosts, entry->text);
+	if (harness_mode(&l->agent) != NETWORK_ALLOW || harness_says_hosts(&l->agent))
+		return hosts;
+	for (size_t i = 0; h->variables && h->variables[i]; i++)
+		if (getenv(h->variables[i]))
+			vec_push(&variables, h->variables[i]);
+	harness_hosts(h, &l->agent, &variables, &hosts);
+	return hosts;
 }
 
 /* ---- for programs ---- */
@@ -66,15 +100,22 @@ static void json_names(struct json *j, const char *key, const said_vec *names)
 	json_close(j, ']');
 }
 
-static void json_reach(struct json *j, const struct agent *a)
+static void json_reach(struct json *j, const struct listed *l)
 {
+	const struct agent *a = &l->agent;
+	name_vec allowed = l->harness ? allowed_of(l) : (name_vec){ 0 };
+
 	json_open(j, "env", '[');
 	vec_each(e, &a->env)
 		json_string(j, NULL, e->name);
 	json_close(j, ']');
 	json_open(j, "network", '{');
 	json_string(j, "mode", network_of(a));
-	json_names(j, "allow", &a->network.allow);
+	json_open(j, "allow", '[');
+	vec_each(host, &allowed)
+		json_string(j, NULL, *host);
+	json_close(j, ']');
+	json_names(j, "deny", &a->network.deny);
 	json_close(j, '}');
 	json_open(j, "mounts", '[');
 	vec_each(m, &a->mounts) {
@@ -103,7 +144,7 @@ static void json_agent(struct json *j, const struct listed *l, bool approved)
 	json_names(j, "plugins", &a->plugins);
 	json_names(j, "hooks", &a->hooks);
 	json_names(j, "tools", &a->tools);
-	json_reach(j, a);
+	json_reach(j, l);
 	json_open(j, "problems", '[');
 	vec_each(line, &l->bad)
 		json_string(j, NULL, *line);
@@ -174,16 +215,29 @@ static void print_names(struct str *out, const char *label, const said_vec *name
 		row(out, label, text.p);
 }
 
-static void print_reach(const struct agent *a, struct str *out)
+static void print_network(const struct listed *l, struct str *out)
 {
+	name_vec allowed = allowed_of(l);
+	struct str text = { 0 };
+
+	row(out, "network", network_of(&l->agent));
+	vec_each(host, &allowed)
+		str_addf(&text, "%s%s", text.len ? ", " : "", str_visible(*host));
+	if (text.len)
+		row(out, "allowed", text.p);
+	print_names(out, "denied", &l->agent.network.deny);
+}
+
+static void print_reach(const struct listed *l, struct str *out)
+{
+	const struct agent *a = &l->agent;
 	struct str env = { 0 };
 
 	vec_each(e, &a->env)
 		str_addf(&env, "%s%s", env.len ? ", " : "", str_visible(e->name));
 	if (env.len)
 		row(out, "env", env.p);
-	row(out, "network", str_visible(network_of(a)));
-	print_names(out, "allowed", &a->network.allow);
+	print_network(l, out);
 	for (size_t i = 0; i < a->mounts.n; i++) {
 		const struct agent_mount *m = &a->mounts.v[i];
 		struct str text = { 0 };
@@ -208,7 +262,7 @@ static void print_agent(const struct listed *l, struct str *out)
 	print_names(out, "hooks", &a->hooks);
 	print_names(out, "tools", &a->tools);
 	if (l->harness)
-		print_reach(a, out);
+		print_reach(l, out);
 	vec_each(line, &l->bad)
 		row(out, line == l->bad.v ? "problem" : "", *line);
 }

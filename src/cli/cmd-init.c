@@ -237,13 +237,13 @@ static void indent(struct str *out, size_t n)
 /* Text as a comment, on lines of a bearable width. */
 static void comment(struct str *out, size_t column, const char *text)
 {
-	size_t at = WIDTH;
+	size_t at = 0;
 
 	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
 		size_t n = strcspn(text, " ");
 
-		if (at + 1 + n > WIDTH) {
-			if (at != WIDTH)
+		if (!at || at + 1 + n > WIDTH) {
+			if (at)
 				str_addc(out, '\n');
 			indent(out, column);
 			str_add(out, "//");
@@ -357,6 +357,17 @@ static void add_skills(const struct found *f, const struct harness *h, struct st
 	str_add(out, "      ],\n");
 }
 
+static const char *own_hosts(const struct harness *h)
+{
+	name_vec hosts = { 0 }, variables = { 0 };
+	struct str out = { 0 };
+
+	harness_hosts(h, &(struct agent){ 0 }, &variables, &hosts);
+	vec_each(host, &hosts)
+		str_addf(&out, "%s%s", out.len ? " and " : "", *host);
+	return out.len ? out.p : "of which none are known";
+}
+
 static void add_agent(const struct found *f, const struct harness *h, struct str *out)
 {
 	str_addf(out, "\n    // carrel run %s\n    \"%s\": {\n", h->name, h->name);
@@ -368,9 +379,12 @@ static void add_agent(const struct found *f, const struct harness *h, struct str
 	add_roles(f, h, out);
 	add_skills(f, h, out);
 	comment(out, 6,
-		"What it can reach. host: everything that this machine can, its own services "
-		"too; the client needs its model. none: nothing at all.");
-	str_add(out, "      \"network\": \"host\"\n    }");
+		mem_printf(
+			"What it can reach. allow: the hosts that the client itself needs, %s. "
+			"To have others write { \"allow\": [\"HOST\", ...] } with all of them; "
+			"open is the public Internet, none is nothing at all.",
+			own_hosts(h)));
+	str_add(out, "      \"network\": \"allow\"\n    }");
 }
 
 static void write_manifest(const struct found *f, struct str *out)

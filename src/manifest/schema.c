@@ -113,14 +113,21 @@ static const struct key ssh_keys[] = {
 
 static const struct key network_keys[] = {
 	{ "mode", KEY_CHOICE, AT(network.mode), .choices = "none|allow|open|host",
-		.standard = "\"none\"",
-		.doc = "`none`: the box's own loopback alone; `host`: the host's network." },
+		.standard = "\"allow\"",
+		.doc = "`none`: the box's own loopback alone; `allow`: the hosts in `allow`; "
+		       "`open`: the public Internet; `host`: the host's network, unfiltered." },
 	{ "allow", KEY_STRINGS, AT(network.allow), .joins = true,
-		.doc = "Hosts and ports that may be reached, with mode `allow`." },
-	{ "deny", KEY_STRINGS, AT(network.deny), .joins = true, .doc = "Hosts that may not." },
-	{ "ask", KEY_FLAG, AT(network.ask), .doc = "Ask about an unknown host." },
+		.doc = "Hosts that may be reached: `example.org`, `*.example.org:443`, "
+		       "`10.1.0.0/16:5432`, `host.internal:8080` (of this machine), `@github`. "
+		       "If not given, those that the client needs; an empty list allows "
+		       "nothing." },
+	{ "deny", KEY_STRINGS, AT(network.deny), .joins = true,
+		.doc = "Hosts that may not, whatever allows them." },
+	{ "ask", KEY_FLAG, AT(network.ask), .standard = "false",
+		.doc = "With mode `allow`: ask about hosts that are in neither list." },
 	{ "ports", KEY_STRINGS, AT(network.ports), .joins = true,
-		.doc = "Ports of the host's loopback that lead to a server in the box." },
+		.doc = "Ports of the host's loopback that lead to a server in the box: `3000`, "
+		       "or `8080:80` for port 80 of the box." },
 	{ 0 },
 };
 

@@ -58,7 +58,7 @@ def test_the_question_has_what_counts_and_no_values(project):
         "skills": " s",
         "prompt": "35 characters: First \\x1b]0;evil\\x07line",
         "declared:": "PLAIN COPIED",
-        "network": "none",
+        "network": "allow: nothing is allowed",
         "limits": "1200 s",
     }.items():
         assert text in lines[label], (label, lines[label])

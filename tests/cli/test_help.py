@@ -10,7 +10,7 @@ import pytest
 
 BOX_OPTIONS = ["-n", "--dry-run", "-y", "--yes", "--json", "-m", "--manifest",
                "--headless", "--events", "--workspace", "--mount", "--env",
-               "--network", "--protect", "--hide", "--limit", "--name", "--engine", "--record",
+               "--network", "--allow", "--deny", "--ask", "--port", "--protect", "--hide", "--limit", "--name", "--engine", "--record",
                "--nest"]  # fmt: skip
 
 # Written down by hand: an option that leaves the tables leaves a test that fails.
@@ -101,7 +101,7 @@ def test_version():
         (["help", "pln"], ["'pln'", "'plan'"]),
         (["--verison"], ["'--verison'", "carrel run"]),
         (["run", "--netwrok=none", "--", "true"], ["'--netwrok'", "'--network'"]),
-        (["run", "--network=hots", "--", "true"], ["'hots'", "none or host", "'host'"]),
+        (["run", "--network=hots", "--", "true"], ["'hots'", "none, allow, open or host", "'host'"]),
         (["run", "--limit=tiem=3", "--", "true"], ["'tiem'", "'time'", "scratch"]),
         (["run", "--mount=/a:rw", "--", "true"], ["'/a:rw'", "'/a::rw'"]),
         (["run", "--mount=/a:/b:ro:x", "--", "true"], ["SRC[:DST[:ro|rw]]", "\\:"]),
@@ -182,7 +182,7 @@ TYPED = [
     ("carrel ru", {"run"}),
     ("carrel --v", {"--version"}),
     ("carrel run --", {word for word in BOX_OPTIONS if word.startswith("--")} | {"--help"}),
-    ("carrel run --network ", {"none", "host"}),
+    ("carrel run --network ", {"none", "allow", "open", "host"}),
     ("carrel plan --engine ", {"native"}),
     ("carrel shell --limit ", {"time=", "pids=", "files=", "scratch="}),
     ("carrel run --env CARREL_TE", {"CARREL_TESTING"}),
@@ -341,7 +341,7 @@ def test_schema_is_one_and_strict():
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(schema)
     found = list(objects(schema))
-    assert len(found) == 8
+    assert len(found) == 9
     for each in found:
         assert each["additionalProperties"] is False
         assert set(each["required"]) <= set(each["properties"])

@@ -262,14 +262,37 @@ def test_agents_for_programs(library):
         "hooks": ["fmt"],
         "tools": ["Read", "Grep"],
         "env": ["TOKEN"],
-        "network": {"mode": "host", "allow": []},
+        "network": {"mode": "host", "allow": [], "deny": []},
         "mounts": [
             {"source": "/usr/share", "target": "/mnt/share", "mode": "ro"},
             {"source": "./skills", "target": "./skills", "mode": "ro"},
         ],
         "problems": [],
     }
-    assert found["base"]["network"]["mode"] == "none"
+    own = ["api.anthropic.com", "platform.claude.com"]
+    assert found["base"]["network"] == {"mode": "allow", "allow": own, "deny": []}
+
+
+def test_agents_and_whom_they_reach(project):
+    def a(**network):
+        return {"harness": "command", "command": ["true"], "network": network}
+
+    declare(project, {"agents": {
+        "none": a(mode="none", allow=["a.org"]), "empty": a(allow=[]), "plain": a(),
+        "some": a(allow=["a.org", "@github"], deny=["b.org"]), "open": a(mode="open"),
+        "bad": a(allow=["a.org", "http://b.org"])}})  # fmt: skip
+    found = agents(code=1)
+    assert {name: agent["network"]["mode"] for name, agent in found.items()} == {
+        "none": "none", "empty": "allow", "plain": "allow", "some": "allow", "open": "open",
+        "bad": "allow"}  # fmt: skip
+    assert found["some"]["network"]["allow"] == ["a.org", "@github"]
+    assert found["some"]["network"]["deny"] == ["b.org"]
+    assert found["empty"]["network"]["allow"] == found["plain"]["network"]["allow"] == []
+    assert [name for name, agent in found.items() if agent["problems"]] == ["bad"]
+    assert re.match(r"carrel\.json:\d+:\d+: agents\.bad\.network\.allow: 'http://b\.org' is a URL",
+                    found["bad"]["problems"][0])  # fmt: skip
+    text = lib.carrel("agents").stdout.decode()
+    assert "  allowed     a.org, @github\n  denied      b.org\n" in text
 
 
 def test_agents_for_a_person(library):
@@ -359,7 +382,7 @@ def test_agents_are_shown_harmlessly(project):
     evil = "\x1b[2J\u202ee\n\\"
     declare(project, {"agents": {evil: {"description": evil, "model": evil, "tools": [evil]}}})
     done = lib.carrel("agents")
-    assert done.returncode == 0 and done.stdout.count(b"\n") == 4
+    assert done.returncode == 0 and done.stdout.count(b"\n") == 5
     assert b"\x1b" not in done.stdout and "\u202e" not in done.stdout.decode()
     assert agents()[evil]["model"] == evil
 
