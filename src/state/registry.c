@@ -31,11 +31,13 @@
 #include "base/str.h"
 #include "base/xdg.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -311,4 +313,81 @@ void registry_release(struct claim *claim)
 	if (dir >= 0 && is_named(claim->lock, dir, file.text))
 		unlinkat(dir, file.text, 0);
 	fd_close(&claim->lock);
+}
+
+/* --- looking at all of them ------------------------------------------------------ */
+
+bool registry_is_held(const char *name)
+{
+	const char *path = xdg_runtime();
+	auto_close int dir = path ? open(path, DIR_FLAGS) : -1;
+	int unused;
+
+	return is_file_locked(dir, name) || look_socket(dir, name, &unused) == -EADDRINUSE;
+}
+
+int registry_directory(struct fault *f)
+{
+	const char *path = xdg_runtime();
+	auto_close int fd = -1;
+	struct stat st;
+
+	if (!path)
+		return fault_set(f, ENOENT, "find the runtime directory: XDG_RUNTIME_DIR");
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fault_set(f, errno, "open %s", str_visible(path));
+	if (st.st_uid != geteuid() || st.st_mode & 022)
+		return fault_set(f, 0, "%s belongs to another user, or others can write it",
+			str_visible(path));
+	return take_fd(&fd);
+}
+
+/* Who took the lock on this file, as /proc/locks has it; 0: it does not say. */
+static pid_t holder_of(const char *locks, int dir, const char *file)
+{
+	unsigned long inode;
+	struct stat st;
+	int pid;
+
+	if (!locks || fstatat(dir, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	/* "1: FLOCK  ADVISORY  WRITE 4711 00:31:1234 0 EOF" */
+	for (; (locks = strstr(locks, " FLOCK ")); locks++)
+		if (sscanf(locks, " FLOCK ADVISORY WRITE %d %*x:%*x:%lu", &pid, &inode) == 2 &&
+			inode == st.st_ino && pid > 0)
+			return pid;
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct registry_box *)a)->name,
+		((const struct registry_box *)b)->name);
+}
+
+int registry_list(registry_boxes *ret, struct fault *f)
+{
+	const char *locks = fd_read_file(AT_FDCWD, "/proc/locks", 1 << 20);
+	auto_close int dir = registry_directory(f);
+	int copy = dir < 0 ? -1 : fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+
+	if (!d)
+		return f->err == ENOENT ? 0 : dir < 0 ? dir : fault_set(f, errno, "read it");
+	for (struct dirent *e; (e = readdir(d));) {
+		const char *name;
+
+		if (!str_ends(e->d_name, ".lock") || e->d_name[0] == '.')
+			continue;
+		name = mem_strndup(e->d_name, strlen(e->d_name) - strlen(".lock"));
+		if (strlen(name) <= NAME_MAX_LENGTH && is_file_locked(dir, name))
+			vec_push(ret,
+				((struct registry_box){
+					name, holder_of(locks, dir, e->d_name) }));
+	}
+	closedir(d);
+	if (ret->n)
+		qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
+	return 0;
 }

@@ -8,6 +8,11 @@
 #ifndef STATE_REGISTRY_H
 #define STATE_REGISTRY_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/mem.h"
+
 struct fault;
 
 enum claim_how {
@@ -28,5 +33,26 @@ int registry_peek(const char *name, enum claim_how how, struct claim *ret, struc
 
 /* Give the name back and remove its file. Does nothing for a claim that only looked. */
 void registry_release(struct claim *claim);
+
+/* Does a box have this name now, as far as can be seen? */
+bool registry_is_held(const char *name);
+
+struct registry_box {
+	const char *name;
+	pid_t pid; /* of its supervisor; 0: not known */
+};
+typedef VEC(struct registry_box) registry_boxes;
+
+/*
+ * The names that are held by locks in the runtime directory, sorted. Boxes that were
+ * started without such a directory are not among them.
+ */
+int registry_list(registry_boxes *ret, struct fault *f);
+
+/*
+ * The runtime directory, where sockets may lie beside the locks: ours, and writable by
+ * nobody else. A descriptor, or -errno; nothing is made.
+ */
+int registry_directory(struct fault *f);
 
 #endif
