@@ -15,6 +15,7 @@
 #include "manifest/manifest.h"
 #include "plan/request.h"
 #include "base/json-read.h"
+#include "base/path.h"
 #include "base/str.h"
 
 #include <string.h>
@@ -22,11 +23,18 @@
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 static const char *const keys[] = { "CODEX_API_KEY", NULL };
-static const char *const own_dirs[] = { "sessions", "archived_sessions", NULL };
+/* Boxes that run at the same time share its databases, so they are in one of them. */
+#define DATABASES "sqlite"
+static const char *const own_dirs[] = { "sessions", "archived_sessions", DATABASES, NULL };
 static const char *const own_files[] = { "history.jsonl", NULL };
-/* Of other projects. */
-static const char *const traces[] = { "log", "shell_snapshots", "logs_2.sqlite",
-	"thread_history_1.sqlite", "state_5.sqlite", "memories", NULL };
+/* Of other projects. New ones at the end, or instances that are there would not get them. */
+#define DATABASE(name) name ".sqlite", name ".sqlite-wal", name ".sqlite-shm"
+static const char *const traces[] = { "log", "shell_snapshots", "memories",
+	"memories_extensions", "thread-writer-locks", "attachments", "generated_images",
+	"worktrees", "session_index.jsonl", "external_agent_session_imports.json",
+	DATABASE("logs_2"), DATABASE("thread_history_1"), DATABASE("state_5"),
+	DATABASE("goals_1"), DATABASE("queue_1"), DATABASE("memories_1"),
+	DATABASE("agent_message_board_1"), NULL };
 static const struct part parts[] = { { ".codex", own_dirs, own_files, traces, false, NULL },
 	{ 0 } };
 static const char *const hosts[] = { "api.openai.com", "chatgpt.com", "auth.openai.com", NULL };
@@ -151,20 +159,25 @@ static void assemble(const struct job *job, name_vec *argv, struct request *r)
 	harness_share(job->agent, r);
 }
 
+static void set_option(name_vec *argv, const char *key, const char *text)
+{
+	struct str value = { 0 };
+
+	str_addf(&value, "%s=", key);
+	toml_string(&value, text);
+	harness_option(argv, "-c", value.p);
+}
+
 static void assemble_mine(const struct job *job, name_vec *argv, struct request *r)
 {
 	const struct agent *a = job->agent;
 
 	start_args(job, argv);
+	set_option(argv, "sqlite_home", path_join(job->home, ".codex/" DATABASES));
 	if (a->model.text)
 		harness_option(argv, "--model", a->model.text);
-	if (a->effort.text) {
-		struct str value = { 0 };
-
-		str_add(&value, "model_reasoning_effort=");
-		toml_string(&value, a->effort.text);
-		harness_option(argv, "-c", value.p);
-	}
+	if (a->effort.text)
+		set_option(argv, "model_reasoning_effort", a->effort.text);
 	if (a->permissions.skip_prompts != FLAG_OFF)
 		vec_push(argv, "--dangerously-bypass-approvals-and-sandbox");
 	harness_point_to_sandbox(job, r, ".codex", "AGENTS.md");

@@ -26,7 +26,10 @@
 static const char *const variables[] = { "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", NULL };
 static const char *const keys[] = { "GEMINI_API_KEY", NULL };
 static const char *const own_dirs[] = { "tmp", "history", NULL };
-static const struct part parts[] = { { ".gemini", own_dirs, NULL, NULL, false, NULL }, { 0 } };
+/* It says which directory of tmp/ and history/ is whose. */
+static const char *const traces[] = { "projects.json", NULL };
+static const struct part parts[] = { { ".gemini", own_dirs, NULL, traces, false, NULL },
+	{ 0 } };
 /* Not www.googleapis.com, which it asks for the user's address once: data goes there, too. */
 static const char *const hosts[] = { "generativelanguage.googleapis.com",
 	"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", NULL };

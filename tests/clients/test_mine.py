@@ -1,0 +1,298 @@
+"""The user's own Codex, Gemini CLI and opencode in a box; Claude Code is in test_instances.py.
+
+The clients are the real ones and their APIs the mock's. For each the same is tried: what is the
+user's is seen and acts, nothing that a box does to it is there outside of the project's boxes,
+and conversations belong to the project. Each has the client itself, in no box, beside it.
+"""
+
+import json
+import pathlib
+import types
+
+import lib
+import parts
+import pytest
+import test_codex
+import test_gemini
+import test_opencode
+from test_instances import at, holders, home_of, instance
+
+SECRET = "word-said-in-the-first-project"
+REFRESH = "refresh-token-of-the-user"
+ONLINE = ["--network", "host"]
+# Of one that is to be found in a box: written so that the command is not found itself.
+GREP = f"grep -rlsF {SECRET[:-4]}'{SECRET[-4:]}' ~ | sort; "
+
+
+class Codex:
+    name, config, module = "codex", ".codex/config.toml", test_codex
+    tool = "mcp__user/ask_user"
+    instructions, history = ".codex/AGENTS.md", ".codex/history.jsonl"
+    resume, told = ["resume", "--last"], "You run in a sandbox. /etc/carrel/SANDBOX.md"
+    mine = {"model": test_codex.MODEL, "effort": "high"}
+    env = {"CODEX_API_KEY": test_codex.KEY}
+
+    def settings(self, host, server, *names):
+        """What the user has set up, with MCP servers of these names."""
+        lines = ['model_provider = "mock"', "[model_providers.mock]", 'name = "mock"']
+        lines += [f'base_url = "{host.mock.url}/v1"', 'wire_api = "responses"']
+        lines += ['env_key = "CODEX_API_KEY"', "[features]", "apps = false"]
+        for name in names:
+            lines += [f"[mcp_servers.{name}]", f'command = "{server}"', f'args = ["{name}"]']
+        return "\n".join(lines) + "\n"
+
+    def direct(self, client, *more):
+        skip = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
+        return [client, "exec", *skip, "-m", test_codex.MODEL, *more, "-"]
+
+
+class Gemini:
+    name, config, module = "gemini", ".gemini/settings.json", test_gemini
+    tool = "mcp_user_ask_user"
+    instructions, history = ".gemini/GEMINI.md", ".gemini/tmp/other/logs.json"
+    resume, told = ["--resume", "latest"], "You run in a sandbox. /etc/carrel/SANDBOX.md"
+    mine = {"model": test_gemini.MODEL}
+
+    def __init__(self, mock):
+        self.env = {"GEMINI_API_KEY": test_gemini.KEY, "GOOGLE_GEMINI_BASE_URL": mock.url}
+
+    def settings(self, host, server, *names):
+        servers = {name: {"command": server, "args": [name]} for name in names}
+        auth = {"auth": {"selectedType": "gemini-api-key"}}
+        return json.dumps({"security": auth, "mcpServers": servers})
+
+    def direct(self, client, *more):
+        return [client, "--skip-trust", "--yolo", "-m", test_gemini.MODEL, *more]
+
+
+class Opencode:
+    name, config, module = "opencode", ".config/opencode/opencode.json", test_opencode
+    tool = "user_ask_user"
+    instructions = ".config/opencode/AGENTS.md"
+    history = ".local/share/opencode/log/old.log"
+    resume, told = ["--continue"], "# Your sandbox"
+    mine = {"model": test_opencode.MODEL}
+
+    def __init__(self, mock):
+        off = ("MODELS_FETCH", "DEFAULT_PLUGINS")
+        self.env = {f"OPENCODE_DISABLE_{name}": "1" for name in off}
+        self.env["ANTHROPIC_API_KEY"] = test_opencode.KEY
+        self.env["ANTHROPIC_BASE_URL"] = f"{mock.url}/v1"
+        self.mine = self.mine | {"env": {name: "1" for name in self.env if "DISABLE" in name}}
+
+    def settings(self, host, server, *names):
+        servers = {name: {"type": "local", "command": [server, name]} for name in names}
+        schema = "https://opencode.ai/config.json"  # or it would add that by itself
+        return json.dumps({"$schema": schema, "share": "disabled", "mcp": servers})
+
+    def direct(self, client, *more):
+        return [client, "run", "--auto", "-m", test_opencode.MODEL, *more]
+
+
+@pytest.fixture(params=["codex", "gemini", "opencode"])
+def kind(request, mock):
+    makers = {"codex": lambda _: Codex(), "gemini": Gemini, "opencode": Opencode}
+    return makers[request.param](mock)
+
+
+@pytest.fixture
+def program(client, kind):
+    return client(kind.name)
+
+
+@pytest.fixture
+def mine(host, kind, program):
+    """The host of a user who has set this client up, and wants it when he says `carrel`."""
+    host.env |= kind.env
+    host.write("~/.config/carrel/carrel.json", {"mine": {"harness": kind.name, **kind.mine}})
+    server = host.write(f"~/{pathlib.Path(kind.config).parent}/server", parts.SERVER, 0o755)
+    host.write(f"~/{kind.config}", kind.settings(host, str(server), "user"))
+    host.write(f"~/{kind.instructions}", "MARK-user\n")
+    skills = str(pathlib.Path(kind.config).parent / "skills")
+    host.write(f"~/{skills}/userskill/SKILL.md", parts.skill("userskill"))
+    return host
+
+
+@pytest.fixture
+def other(mine, place):
+    path = lib.make_dir(place / "other")
+    lib.git("init", "-q", cwd=path)
+    return at(mine, path)
+
+
+@pytest.fixture
+def tree(mine, place):
+    lib.git("worktree", "add", "-q", str(place / "tree"), cwd=mine.project)
+    return at(mine, place / "tree")
+
+
+def say(host, kind, prompt, *args):
+    """What `carrel` does with a prompt: what the model was asked. args are the client's."""
+    since = len(host.mock.requests)
+    words = [*ONLINE, "mine", "--", *args] if args else ONLINE
+    lib.succeeded(host.run(*words, input=prompt.encode()))
+    return bodies_since(host, kind, since)
+
+
+def bodies_since(host, kind, since):
+    later = types.SimpleNamespace(requests=host.mock.requests[since:])
+    bodies = kind.module.asked(later)
+    assert bodies, "the model was asked"
+    return bodies
+
+
+def do(host, kind, command, *args):
+    """Let the agent run a command of one line: what it printed."""
+    assert "\n" not in command
+    return kind.module.outputs(say(host, kind, f"MOCK:bash:{command}", *args)[-1])[-1]
+
+
+def direct(host, kind, program, prompt="MOCK:text:hello", *args):
+    """The client itself, in no box, as the user would start it."""
+    since = len(host.mock.requests)
+    lib.succeeded(host.direct(*kind.direct(program, *args), input=prompt.encode()))
+    return bodies_since(host, kind, since)
+
+
+def test_what_is_the_users_is_there(mine, kind, program):
+    """Instructions, skills, servers and settings, as outside; and nothing of it changes."""
+    before = home_of(mine)
+    boxed, answered = say(mine, kind, f"MOCK:call:{kind.tool}:{{}}")[:2]
+    assert set(parts.marks(mine)) == {"mcp-user"}
+    assert parts.marked(boxed) >= {"user", "userskill"}
+    assert "MARK-answer of user" in parts.shown(answered)
+    assert kind.told in parts.shown(boxed)
+    assert home_of(mine) == before
+    outside = direct(mine, kind, program)[0]
+    assert set(parts.marks(mine)) == {"mcp-user"}
+    assert parts.marked(outside) == parts.marked(boxed)
+    assert kind.told not in parts.shown(outside)
+
+
+def test_what_is_planted_stays_in_the_projects_boxes(mine, other, kind, program):
+    """A server and instructions that an agent added for all sessions to come."""
+    server = (mine.home / kind.config).parent / "server"
+    mine.write("planted", kind.settings(mine, str(server), "user", "planted"))
+    before = home_of(mine)
+    words = f"cp planted ~/{kind.config}; echo MARK-pla''nted >>~/{kind.instructions}"
+    do(mine, kind, f"{words}; cat ~/{kind.config}")
+    assert home_of(mine) == before, "byte for byte, and the very same files"
+    parts.marks(mine)
+
+    assert "planted" not in parts.marked(direct(mine, kind, program)[0])
+    assert set(parts.marks(mine)) == {"mcp-user"}
+    home = home_of(mine)
+    assert "planted" not in parts.marked(say(other, kind, "MOCK:text:hello")[0])
+    assert set(parts.marks(other)) == {"mcp-user"}
+    # The control: in this project's boxes it is obeyed.
+    assert "planted" in parts.marked(say(mine, kind, "MOCK:text:hello")[0])
+    assert set(parts.marks(mine)) == {"mcp-user", "mcp-planted"}
+    assert home_of(mine) == home
+
+
+def test_conversations_are_the_projects(mine, other, kind):
+    """Continued in the project, unknown in another; kept in the instance alone."""
+    before = home_of(mine)
+    say(mine, kind, f"MOCK:text:first {SECRET}")
+    assert SECRET in parts.shown(say(mine, kind, "MOCK:text:second", *kind.resume))
+    assert SECRET not in parts.shown(say(mine, kind, "MOCK:text:third"))
+    found = do(other, kind, GREP + "echo END")
+    assert "END" in found and str(mine.home) not in found
+    assert str(mine.home) in do(mine, kind, GREP + "echo END"), "the control"
+    kept = holders(mine.home, SECRET)
+    assert kept and all(path.startswith(f"{instance(mine)}/") for path in kept), kept
+    assert home_of(mine) == before
+
+
+def test_another_project_cannot_continue(mine, other, kind):
+    say(mine, kind, f"MOCK:text:first {SECRET}")
+    since = len(mine.mock.requests)
+    words = [*ONLINE, "mine", "--", *kind.resume]
+    other.run(*words, input=b"MOCK:text:second")
+    assert SECRET not in json.dumps(mine.mock.requests[since:])
+    assert SECRET in parts.shown(say(mine, kind, "MOCK:text:third", *kind.resume)), "control"
+
+
+def test_worktrees_share(mine, tree, kind):
+    """Gemini CLI and Codex look for conversations by directory; the files are all there."""
+    say(mine, kind, f"MOCK:text:first {SECRET}")
+    assert str(mine.home) in do(tree, kind, GREP + "echo END")
+
+
+def test_conversations_of_the_user_are_not_seen(mine, kind, program):
+    """Those that were held outside of any box, in this very project."""
+    direct(mine, kind, program, f"MOCK:text:outside {SECRET}")
+    mine.write(f"~/{kind.history}", json.dumps({"text": SECRET}) + "\n")
+    assert holders(mine.home, SECRET), "the control"
+    before = home_of(mine)
+    found = do(mine, kind, GREP + "echo END")
+    assert "END" in found and str(mine.home) not in found, found
+    again = say(mine, kind, "MOCK:text:again", *kind.resume)
+    assert SECRET not in parts.shown(again)
+    assert home_of(mine) == before
+
+
+def test_two_at_once(mine, kind):
+    """Both conversations are kept, and can be looked up."""
+    first, second = f"{SECRET}-one", f"{SECRET}-two"
+    wait = "until [ -e both ]; do sleep 0.05; done"
+    processes = []
+    for number, word in enumerate((first, second)):
+        process = mine.start(*ONLINE)
+        command = f"touch here-{number}; {wait}; echo {word}"
+        process.stdin.write(f"MOCK:bash:{command}".encode())
+        process.stdin.close()
+        process.stdin = None
+        processes.append(process)
+        lib.wait_for((mine.project / f"here-{number}").exists, "the box")
+    lib.make_file(mine.project / "both")
+    for process in processes:
+        out, err = process.communicate(timeout=lib.TIMEOUT)
+        assert process.returncode == 0, (out, err)
+    for word in (first, second):
+        assert holders(instance(mine), word), word
+    again = parts.shown(say(mine, kind, "MOCK:text:again", *kind.resume))
+    assert first in again or second in again
+
+
+LOGINS = {
+    "codex": (
+        ".codex/auth.json",
+        {"auth_mode": "chatgpt", "OPENAI_API_KEY": None, "last_refresh": "2099-01-01T00:00:00Z",
+         "tokens": {"id_token": "eyJhbGciOiJub25lIn0.eyJleHAiOjQxMDI0NDQ4MDB9.c2ln",
+                    "access_token": "eyJhbGciOiJub25lIn0.eyJleHAiOjQxMDI0NDQ4MDB9.c2ln",
+                    "refresh_token": REFRESH}},
+    ),
+    "gemini": (
+        ".gemini/oauth_creds.json",
+        {"access_token": "access-of-the-user", "refresh_token": REFRESH,
+         "token_type": "Bearer", "expiry_date": 4102444800000},
+    ),
+    "opencode": (
+        ".local/share/opencode/auth.json",
+        {"other": {"type": "oauth", "access": "access-of-the-user", "refresh": REFRESH,
+                   "expires": 4102444800000}},
+    ),
+}  # fmt: skip
+
+
+def test_the_refresh_token_stays_outside(mine, kind):
+    """What the plan puts there, seen without the client: some use a key where there is one."""
+    path, login = LOGINS[kind.name]
+    mine.write(f"~/{path}", login, 0o600)
+    keys = [name for name in mine.env if name.endswith("_KEY")]
+    mine.env |= {name: None for name in keys}
+    before = home_of(mine)
+    client = pathlib.Path(lib.make_dir(mine.project.parent / "fake")) / kind.name
+    lib.make_file(client, "#!/bin/sh\nexec /bin/sh -s\n", mode=0o755)
+    mine.env["PATH"] = f"{client.parent}:{mine.env['PATH']}"
+    word = f"{REFRESH[:-4]}'{REFRESH[-4:]}'"
+    script = f"grep -rlsF {word} ~ /etc /run /tmp; cat ~/{path}; echo spoilt >~/{path}\n"
+    seen = lib.succeeded(mine.run(input=script.encode()))
+    box = json.loads(seen)
+    assert REFRESH not in json.dumps(box)
+    assert json.dumps(box) == json.dumps(login).replace(REFRESH, ""), box
+    assert home_of(mine) == before
+    assert (mine.home / path).read_text() == json.dumps(login, indent=1)
+    assert lib.succeeded(mine.run(input=f"cat ~/{path}\n".encode())) == seen, "as new"
+    assert not holders(instance(mine), REFRESH)
