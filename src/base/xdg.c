@@ -55,12 +55,14 @@ static int make_all(const char *dir, struct fault *f)
 
 int xdg_make(const char *dir, struct fault *f)
 {
-	int rc = make_all(dir, f);
 	struct stat st;
+	int rc;
 
+	/* It mostly is there, and to look costs less than to try. */
+	rc = stat(dir, &st) < 0 ? make_all(dir, f) : 1;
 	if (rc < 0)
 		return rc;
-	if (stat(dir, &st) < 0)
+	if (rc == 0 && stat(dir, &st) < 0)
 		return fault_set(f, errno, "%s", str_visible(dir));
 	if (!S_ISDIR(st.st_mode))
 		return fault_set(f, ENOTDIR, "%s", str_visible(dir));

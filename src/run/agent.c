@@ -227,7 +227,7 @@ static int find_commands(const struct job *job, struct request *r, struct fault 
 	struct project p = { 0 };
 	const char *never;
 
-	if (project_find(job->workspace, &p, f) < 0)
+	if (survey_project(job->workspace, &p, f) < 0)
 		return -EINVAL;
 	never = path_within(job->workspace, p.root) ? p.root : job->workspace;
 	vec_each(e, &r->env) {
@@ -302,7 +302,7 @@ static struct manifest_file *own_settings(const struct job *job, problems *bad)
 	struct project p;
 	const char *dir;
 
-	if (project_find(job->workspace, &p, &f) < 0)
+	if (survey_project(job->workspace, &p, &f) < 0)
 		return NULL;
 	dir = instance_dir(p.id);
 	return dir ? manifest_settings(path_join(dir, "settings.json"), bad) : NULL;

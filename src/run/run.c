@@ -116,7 +116,7 @@ static int begin_session(struct request *r, enum run_for what, struct fault *f)
 	int rc = survey_apart(r->workspace, f);
 
 	if (rc == 0)
-		rc = project_find(r->workspace, &p, f);
+		rc = survey_project(r->workspace, &p, f);
 	if (rc == 0)
 		rc = session_begin(&p, r->agent->harness, r->parts, what == RUN_TO_SHOW,
 			&session, f);

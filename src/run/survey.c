@@ -350,10 +350,23 @@ static int survey_own(const struct request *r, struct host *h, struct fault *f)
 	return 0;
 }
 
-static int survey_project(struct host *h, struct fault *f)
+int survey_project(const char *workspace, struct project *ret, struct fault *f)
+{
+	static struct project found;
+	static const char *of;
+	int rc = of && !strcmp(of, workspace) ? 0 : project_find(workspace, &found, f);
+
+	if (rc < 0)
+		return rc;
+	of = workspace;
+	*ret = found;
+	return 0;
+}
+
+static int add_project(struct host *h, struct fault *f)
 {
 	struct project p;
-	int rc = project_find(h->workspace.real, &p, f);
+	int rc = survey_project(h->workspace.real, &p, f);
 
 	if (rc < 0)
 		return rc;
@@ -390,7 +403,7 @@ int survey_host(const struct request *r, struct host *ret, struct fault *f)
 	rc = survey_paths(r, &h, f);
 	if (rc < 0)
 		return rc;
-	if ((rc = plan_check_workspace(&h, f)) < 0 || (rc = survey_project(&h, f)) < 0 ||
+	if ((rc = plan_check_workspace(&h, f)) < 0 || (rc = add_project(&h, f)) < 0 ||
 		(rc = survey_git(&h, f)) < 0 || (rc = survey_own(r, &h, f)) < 0 ||
 		(rc = survey_rules(r, &h, f)) < 0)
 		return rc;

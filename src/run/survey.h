@@ -9,6 +9,7 @@
 
 struct fault;
 struct host;
+struct project;
 struct request;
 struct rule;
 
@@ -16,6 +17,9 @@ int survey_host(const struct request *r, struct host *ret, struct fault *f);
 
 /* A path without links, or NULL: nothing there. */
 const char *survey_real(const char *path);
+
+/* Which project a workspace belongs to: looked up once, so it cannot become another. */
+int survey_project(const char *workspace, struct project *ret, struct fault *f);
 
 /* Is the workspace apart from what carrel itself goes by? */
 int survey_apart(const char *workspace, struct fault *f);

@@ -347,8 +347,8 @@ static int settle(const struct layers *l, struct fault *f)
 		return busy;
 	/* Nobody can begin as long as `change` is ours, and layers_compact() wants it. */
 	close(busy);
-	rc = layers_freeze_dead(l, f);
-	return rc < 0 ? rc : layers_compact(l, f);
+	rc = layers_freeze_dead(l, NULL, f);
+	return rc < 0 ? rc : layers_compact(l, NULL, f);
 }
 
 static int still_so(const struct layers *l, const struct change *c, struct fault *f)

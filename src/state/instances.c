@@ -42,12 +42,18 @@ static const char gone[] = ".gone-";
 /* The state may be behind a link, on another disk; from here on there is none. */
 static const char *all_dir(void)
 {
+	static const char *found, *of;
 	const char *state = xdg_state();
 	char real[PATH_MAX];
 
 	if (!state)
 		return NULL;
-	return path_join(realpath(state, real) ? real : state, "instances");
+	if (of && !strcmp(of, state))
+		return found;
+	if (!realpath(state, real))
+		return path_join(state, "instances");
+	of = state;
+	return found = path_join(mem_strdup(real), "instances");
 }
 
 const char *instance_dir(const char *id)

@@ -18,7 +18,7 @@ enum { DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, MOST_PUT = 1
 
 int layers_lock(const char *dir, const char *name, int how, struct fault *f)
 {
-	auto_close int fd = open(path_join(dir, name),
+	auto_close int fd = openat(AT_FDCWD, path_join(dir, name),
 		O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	int rc = fd < 0 ? -1 : 0;
 
@@ -45,7 +45,7 @@ static bool is_number(const char *name)
 int layers_numbered(const char *dir, const char *name, tree_names *ret, struct fault *f)
 {
 	const char *path = path_join(dir, name);
-	auto_close int fd = open(path, DIR_FLAGS);
+	auto_close int fd = openat(AT_FDCWD, path, DIR_FLAGS);
 	tree_names all = { 0 };
 	int rc = fd < 0 ? -errno : tree_list(fd, &all);
 
@@ -68,7 +68,8 @@ const char *layers_next(const tree_names *have)
 
 bool layers_is_running(const char *dir, const char *session)
 {
-	auto_close int fd = open(mem_printf("%s/sessions/%s", dir, session), DIR_FLAGS);
+	auto_close int fd =
+		openat(AT_FDCWD, mem_printf("%s/sessions/%s", dir, session), DIR_FLAGS);
 
 	/* Shared, and for a moment only: who makes a session waits for its lock. */
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
@@ -88,7 +89,7 @@ int layers_open_users(const struct layers *l)
 
 static int note_put(const char *session, const char *name, const char *text)
 {
-	auto_close int fd = open(path_join(session, "put"),
+	auto_close int fd = openat(AT_FDCWD, path_join(session, "put"),
 		O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	const char *line = mem_printf("%s %s\n", hash_hex(text, strlen(text)), name);
 
@@ -105,7 +106,8 @@ int layers_put(const char *session, const char *name, const char *text, struct f
 		BUG("'%s' is not at the top of a part", name);
 	rc = note_put(session, name, text);
 	if (rc == 0)
-		fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+		fd = openat(AT_FDCWD, new,
+			O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (rc == 0)
 		rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 	if (rc == 0 && rename(new, path_join(to, name)) < 0)
@@ -113,9 +115,13 @@ int layers_put(const char *session, const char *name, const char *text, struct f
 	return rc < 0 ? fault_set(f, -rc, "write %s/%s", str_visible(to), name) : 0;
 }
 
-bool layers_was_put(const char *session, int upper, const char *name)
+static const char *notes_of(const char *session)
 {
-	const char *notes = fd_read_file(AT_FDCWD, path_join(session, "put"), MOST_PUT);
+	return fd_read_file(AT_FDCWD, path_join(session, "put"), MOST_PUT);
+}
+
+static bool was_put(const char *notes, int upper, const char *name)
+{
 	size_t n;
 	const char *line, *now = notes ? tree_read(upper, name, MOST_PUT, &n) : NULL;
 
@@ -128,18 +134,23 @@ bool layers_was_put(const char *session, int upper, const char *name)
 	return false;
 }
 
+bool layers_was_put(const char *session, int upper, const char *name)
+{
+	return was_put(notes_of(session), upper, name);
+}
+
 /* Each name that was noted, once or more. */
 static void drop_put(const char *session, int upper)
 {
-	const char *notes = fd_read_file(AT_FDCWD, path_join(session, "put"), MOST_PUT);
+	const char *notes = notes_of(session), *at = notes;
 
-	while (notes && (notes = strchr(notes, ' '))) {
-		size_t n = strcspn(++notes, "\n");
-		const char *name = mem_strndup(notes, n);
+	while (at && (at = strchr(at, ' '))) {
+		size_t n = strcspn(++at, "\n");
+		const char *name = mem_strndup(at, n);
 
-		if (layers_was_put(session, upper, name))
+		if (was_put(notes, upper, name))
 			(void)unlinkat(upper, name, 0);
-		notes += n;
+		at += n;
 	}
 }
 
@@ -148,16 +159,18 @@ static void drop_put(const char *session, int upper)
 /* What was only there to be mounted on: it has a name of the project's own, and is empty. */
 static void drop_mount_points(const char *dir, int upper)
 {
-	auto_close int own = open(path_join(dir, "own"), DIR_FLAGS);
+	auto_close int own = openat(AT_FDCWD, path_join(dir, "own"), DIR_FLAGS);
 	tree_names names = { 0 };
 	struct stat st;
 
 	if (own < 0 || tree_list(own, &names) < 0)
 		return;
 	vec_each(name, &names) {
-		(void)unlinkat(upper, *name, AT_REMOVEDIR);
-		if (fstatat(upper, *name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-			S_ISREG(st.st_mode) && st.st_size == 0)
+		if (fstatat(upper, *name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (S_ISDIR(st.st_mode))
+			(void)unlinkat(upper, *name, AT_REMOVEDIR);
+		else if (S_ISREG(st.st_mode) && st.st_size == 0)
 			(void)unlinkat(upper, *name, 0);
 	}
 }
@@ -170,7 +183,8 @@ static void open_lowers(const struct layers *l, const tree_names *have, fd_vec *
 
 	vec_push(ret, users);
 	vec_each(name, have)
-		vec_push(ret, open(mem_printf("%s/layers/%s", l->dir, *name), DIR_FLAGS));
+		vec_push(ret,
+			openat(AT_FDCWD, mem_printf("%s/layers/%s", l->dir, *name), DIR_FLAGS));
 }
 
 static int keep_upper(const struct layers *l, const char *session, int upper, struct fault *f)
@@ -193,11 +207,29 @@ static int keep_upper(const struct layers *l, const char *session, int upper, st
 	return rc;
 }
 
+/*
+ * A session whose upper directory is gone or empty, by the names that it mostly has; what is
+ * not as expected is left to tree_remove(). rmdir(2) needs no permission for what
+ * overlayfs made, which nobody may read.
+ */
+static int remove_session(int all, int one, const char *session, struct fault *f)
+{
+	static const struct {
+		const char *name;
+		int flags;
+	} known[] = { { "on", 0 }, { "put", 0 }, { "upper", AT_REMOVEDIR },
+		{ "work/work", AT_REMOVEDIR }, { "work", AT_REMOVEDIR } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		(void)unlinkat(one, known[i].name, known[i].flags);
+	return unlinkat(all, session, AT_REMOVEDIR) == 0 ? 0 : tree_remove(all, session, f);
+}
+
 int layers_freeze(const struct layers *l, const char *session, struct fault *f)
 {
 	const char *path = mem_printf("%s/sessions/%s", l->dir, session);
-	auto_close int all = open(path_join(l->dir, "sessions"), DIR_FLAGS);
-	auto_close int one = open(path, DIR_FLAGS), upper = -1;
+	auto_close int all = openat(AT_FDCWD, path_join(l->dir, "sessions"), DIR_FLAGS);
+	auto_close int one = openat(AT_FDCWD, path, DIR_FLAGS), upper = -1;
 	tree_names names = { 0 };
 	int rc = 0;
 
@@ -215,21 +247,23 @@ int layers_freeze(const struct layers *l, const char *session, struct fault *f)
 		if (names.n)
 			rc = keep_upper(l, path, upper, f);
 	}
-	return rc < 0 ? rc : tree_remove(all, session, f);
+	return rc < 0 ? rc : remove_session(all, one, session, f);
 }
 
-int layers_freeze_dead(const struct layers *l, struct fault *f)
+int layers_freeze_dead(const struct layers *l, tree_names *ret, struct fault *f)
 {
 	tree_names sessions = { 0 };
 	int rc = layers_numbered(l->dir, "sessions", &sessions, f);
 
 	for (size_t i = 0; rc == 0 && i < sessions.n; i++) {
-		auto_close int fd =
-			open(mem_printf("%s/sessions/%s", l->dir, sessions.v[i]), DIR_FLAGS);
+		auto_close int fd = openat(AT_FDCWD,
+			mem_printf("%s/sessions/%s", l->dir, sessions.v[i]), DIR_FLAGS);
 
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
 			rc = layers_freeze(l, sessions.v[i], f);
 	}
+	if (ret)
+		*ret = sessions;
 	return rc;
 }
 
@@ -238,7 +272,8 @@ int layers_freeze_dead(const struct layers *l, struct fault *f)
 static int merge_all(const struct layers *l, const tree_names *names, struct fault *f)
 {
 	const char *path = path_join(l->dir, "layers");
-	auto_close int all = open(path, DIR_FLAGS), base = -1, users = layers_open_users(l);
+	auto_close int all = openat(AT_FDCWD, path, DIR_FLAGS), base = -1,
+		       users = layers_open_users(l);
 	int rc = 0;
 
 	base = all < 0 ? -1 : tree_open(all, names->v[0]);
@@ -282,26 +317,37 @@ int layers_note(const char *session, const tree_names *layers, struct fault *f)
 {
 	const char *path = path_join(session, "on"),
 		   *newest = layers->n ? layers->v[layers->n - 1] : "";
-	auto_close int fd =
-		open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_close int fd = openat(AT_FDCWD, path,
+		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int rc = fd < 0 ? -errno : fd_write_all(fd, newest, strlen(newest));
 
 	return rc < 0 ? fault_set(f, -rc, "write %s", str_visible(path)) : 0;
 }
 
-int layers_compact(const struct layers *l, struct fault *f)
+static int compact(const struct layers *l, const tree_names *names, struct fault *f)
 {
-	tree_names names = { 0 }, sessions = { 0 }, free = { 0 };
-	const char *used;
-	int rc = layers_numbered(l->dir, "layers", &names, f);
+	tree_names sessions = { 0 }, free = { 0 };
+	int rc = layers_numbered(l->dir, "sessions", &sessions, f);
+	const char *used = rc < 0 ? NULL : newest_used(l->dir, &sessions);
 
-	if (rc == 0 && names.n > 1)
-		rc = layers_numbered(l->dir, "sessions", &sessions, f);
-	if (rc < 0 || names.n < 2)
-		return rc;
-	used = newest_used(l->dir, &sessions);
-	vec_each(name, &names)
+	vec_each(name, names)
 		if (used && strcmp(*name, used) > 0)
 			vec_push(&free, *name);
-	return free.n < 2 ? 0 : merge_all(l, &free, f);
+	return free.n < 2 ? rc : merge_all(l, &free, f);
+}
+
+int layers_compact(const struct layers *l, tree_names *ret, struct fault *f)
+{
+	tree_names names = { 0 }, after = { 0 };
+	struct fault ignored = { 0 };
+	int rc = layers_numbered(l->dir, "layers", &names, f);
+
+	if (rc == 0 && names.n > 1) {
+		rc = compact(l, &names, f);
+		if (layers_numbered(l->dir, "layers", &after, &ignored) == 0)
+			names = after;
+	}
+	if (ret)
+		*ret = names;
+	return rc;
 }

@@ -46,13 +46,13 @@ bool layers_was_put(const char *session, int upper, const char *name);
 /* A box's upper directory becomes the newest layer, unless there is nothing in it. */
 int layers_freeze(const struct layers *l, const char *session, struct fault *f);
 
-/* The same for all sessions whose box is gone. */
-int layers_freeze_dead(const struct layers *l, struct fault *f);
+/* The same for all sessions whose box is gone; ret: those that were there, or NULL. */
+int layers_freeze_dead(const struct layers *l, tree_names *ret, struct fault *f);
 
 /* Note down for a new session which layers it lies on. */
 int layers_note(const char *session, const tree_names *layers, struct fault *f);
 
-/* All layers into one that no box uses. */
-int layers_compact(const struct layers *l, struct fault *f);
+/* All layers into one that no box uses; ret: those that there are now, or NULL. */
+int layers_compact(const struct layers *l, tree_names *ret, struct fault *f);
 
 #endif

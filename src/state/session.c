@@ -23,14 +23,23 @@
 
 enum { DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
-static int make_own(const struct part *part, const char *own, struct fault *f)
+/* old: they mostly are there, and to look costs less than to try. */
+static int make_own(const struct part *part, const char *own, bool old, struct fault *f)
 {
+	struct stat st;
+
 	for (size_t i = 0; part->own_dirs && part->own_dirs[i]; i++)
-		if (mkdir(path_join(own, part->own_dirs[i]), 0700) < 0 && errno != EEXIST)
+		if (!(old && lstat(path_join(own, part->own_dirs[i]), &st) == 0) &&
+			mkdir(path_join(own, part->own_dirs[i]), 0700) < 0 && errno != EEXIST)
 			return fault_set(f, errno, "make %s/%s", str_visible(own),
 				part->own_dirs[i]);
 	for (size_t i = 0; part->own_files && part->own_files[i]; i++) {
-		auto_close int fd = open(path_join(own, part->own_files[i]),
+		const char *path = path_join(own, part->own_files[i]);
+		auto_close int fd = -1;
+
+		if (old && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+			continue;
+		fd = openat(AT_FDCWD, path,
 			O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 
 		if (fd < 0)
@@ -74,7 +83,7 @@ static struct layers layers_of(const char *dir, const struct part *part)
 /* Who only looks whether a session is locked holds it for a moment: wait for that. */
 static int lock_session(const char *path)
 {
-	auto_close int fd = open(path, DIR_FLAGS);
+	auto_close int fd = openat(AT_FDCWD, path, DIR_FLAGS);
 
 	while (fd >= 0 && flock(fd, LOCK_EX) < 0)
 		if (errno != EINTR)
@@ -82,15 +91,11 @@ static int lock_session(const char *path)
 	return fd < 0 ? -errno : take_fd(&fd);
 }
 
-static int make_session(const char *dir, struct session_part *s, struct fault *f)
+static int make_session(const char *dir, const tree_names *sessions, struct session_part *s,
+	struct fault *f)
 {
-	tree_names sessions = { 0 };
-	const char *path;
-	int rc = layers_numbered(dir, "sessions", &sessions, f);
+	const char *path = mem_printf("%s/sessions/%s", dir, layers_next(sessions));
 
-	if (rc < 0)
-		return rc;
-	path = mem_printf("%s/sessions/%s", dir, layers_next(&sessions));
 	if (mkdir(path, 0700) < 0)
 		return fault_set(f, errno, "make %s", str_visible(path));
 	s->session = path;
@@ -104,18 +109,22 @@ static int make_session(const char *dir, struct session_part *s, struct fault *f
 	s->work = path_join(path, "work");
 	if (mkdir(s->upper, 0700) < 0 || mkdir(s->work, 0700) < 0)
 		return fault_set(f, errno, "make %s", str_visible(path));
-	return make_own(s->part, s->upper, f);
+	return make_own(s->part, s->upper, false, f);
 }
 
-static int find_layers(const char *dir, struct session_part *s, struct fault *f)
+static void add_layers(const char *dir, const tree_names *layers, struct session_part *s)
+{
+	for (size_t i = layers->n; i-- > 0;)
+		vec_push(&s->layers, mem_printf("%s/layers/%s", dir, layers->v[i]));
+}
+
+static int look_at_layers(const char *dir, struct session_part *s, struct fault *f)
 {
 	tree_names layers = { 0 };
 	int rc = layers_numbered(dir, "layers", &layers, f);
 
-	if (rc == 0 && s->session)
-		rc = layers_note(s->session, &layers, f);
-	while (rc == 0 && layers.n-- > 0)
-		vec_push(&s->layers, mem_printf("%s/layers/%s", dir, layers.v[layers.n]));
+	if (rc == 0)
+		add_layers(dir, &layers, s);
 	return rc;
 }
 
@@ -123,6 +132,7 @@ static int begin_part(const char *dir, struct session_part *s, struct fault *f)
 {
 	static const char *const subs[] = { "own", "layers", "sessions", "empty" };
 	const struct layers l = layers_of(dir, s->part);
+	tree_names sessions = { 0 }, layers = { 0 };
 	struct fault ignored = { 0 };
 	auto_close int change = -1;
 	int rc;
@@ -134,7 +144,7 @@ static int begin_part(const char *dir, struct session_part *s, struct fault *f)
 	for (size_t i = 0; rc == 0 && i < ARRAY_SIZE(subs); i++)
 		rc = xdg_make(path_join(dir, subs[i]), f);
 	if (rc == 0)
-		rc = make_own(s->part, s->own, f);
+		rc = make_own(s->part, s->own, true, f);
 	if (rc == 0)
 		rc = make_hiding(dir, s->part, f);
 	if (rc < 0)
@@ -142,13 +152,21 @@ static int begin_part(const char *dir, struct session_part *s, struct fault *f)
 	change = layers_lock(dir, "change", LOCK_EX, f);
 	if (change < 0)
 		return change;
-	rc = layers_freeze_dead(&l, f);
+	rc = layers_freeze_dead(&l, &sessions, f);
 	if (rc < 0)
 		return rc;
 	/* Layers that could not be merged, or only half, show the same as if they were. */
-	(void)layers_compact(&l, &ignored);
-	rc = make_session(dir, s, f);
-	return rc < 0 ? rc : find_layers(dir, s, f);
+	if (layers_compact(&l, &layers, &ignored) < 0) {
+		layers.n = 0;
+		rc = layers_numbered(dir, "layers", &layers, f);
+	}
+	if (rc == 0)
+		rc = make_session(dir, &sessions, s, f);
+	if (rc == 0)
+		rc = layers_note(s->session, &layers, f);
+	if (rc == 0)
+		add_layers(dir, &layers, s);
+	return rc;
 }
 
 /* On failure s holds what was begun. */
@@ -164,7 +182,7 @@ static int begin_parts(struct session *s, const struct part *parts, bool only_lo
 			.part = part, .own = path_join(dir, "own"), .busy = -1, .lock = -1
 		};
 
-		rc = only_look ? find_layers(dir, &one, f) : begin_part(dir, &one, f);
+		rc = only_look ? look_at_layers(dir, &one, f) : begin_part(dir, &one, f);
 		one.made = !only_look;
 		vec_push(&s->parts, one);
 	}
@@ -220,7 +238,7 @@ int session_prepare(const struct session_part *part, const char *dir, struct fau
 {
 	int rc = xdg_make(dir, f);
 
-	return rc < 0 ? rc : make_own(part->part, dir, f);
+	return rc < 0 ? rc : make_own(part->part, dir, true, f);
 }
 
 static int end_part(struct session_part *s, struct fault *f)
@@ -232,7 +250,7 @@ static int end_part(struct session_part *s, struct fault *f)
 
 	fd_close(&s->lock);
 	fd_close(&s->busy);
-	return rc < 0 ? rc : layers_compact(&l, f);
+	return rc < 0 ? rc : layers_compact(&l, NULL, f);
 }
 
 int session_end(struct session *s, struct fault *f)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -71,20 +72,25 @@ static int by_name(const void *a, const void *b)
 /* Read at once: what is done with them changes the directory. */
 int tree_list(int dir, tree_names *ret)
 {
-	int fd = openat(dir, ".", DIR_FLAGS), rc;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
+	char buf[1 << 12] __attribute__((aligned(8)));
+	long n = lseek(dir, 0, SEEK_SET);
 
-	if (!d)
+	if (n < 0)
 		return -errno;
-	while (errno = 0, (e = readdir(d)))
-		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-			vec_push(ret, mem_strdup(e->d_name));
-	rc = -errno;
-	closedir(d);
+	/* Not readdir(3): with its own buffer and descriptor it makes nine calls of three. */
+	while ((n = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0)
+		for (const char *at = buf; at < buf + n;) {
+			const struct dirent *e = (const void *)at;
+
+			if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+				vec_push(ret, mem_strdup(e->d_name));
+			at += e->d_reclen;
+		}
+	if (n < 0)
+		return -errno;
 	if (ret->n)
 		qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
-	return rc;
+	return 0;
 }
 
 /* ---- files ---- */
