@@ -7,7 +7,9 @@
 #include "cli/cmd.h"
 #include "cli/instances.h"
 #include "cli/opt.h"
+#include "state/boxes.h"
 #include "state/instance.h"
+#include "state/registry.h"
 #include "base/fault.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -25,7 +27,8 @@ struct kept {
 
 struct outcome {
 	VEC(const struct instance *) removed;
-	VEC(struct kept) kept; /* those that a person may want to know about */
+	VEC(const struct box_record *) records; /* that were removed */
+	VEC(struct kept) kept;                  /* those that a person may want to know about */
 	unsigned int leftovers;
 	size_t others;
 	bool failed;
@@ -68,6 +71,42 @@ static void collect(const struct instance *i, bool dry, struct outcome *o)
 	}
 }
 
+static void collect_record(const struct box_record *r, bool dry, struct outcome *o)
+{
+	struct fault f = { 0 };
+	int rc;
+
+	if (r->problem)
+		cmd_note(mem_printf("left alone boxes/%s: it %s", str_visible(r->name),
+			r->problem));
+	if (!boxes_is_old(r) || registry_is_held(r->name))
+		return;
+	rc = dry ? 0 : boxes_remove(r, &f);
+	if (rc == -EBUSY)
+		return;
+	if (rc < 0) {
+		o->failed = true;
+		cmd_fail(&f);
+		return;
+	}
+	vec_push(&o->records, r);
+	cmd_note(mem_printf("%s the record of the box %s: older than %d days",
+		dry ? "would remove" : "removed", r->name, BOXES_DAYS));
+}
+
+static void collect_records(bool dry, struct outcome *o)
+{
+	static box_records all;
+	struct fault f = { 0 };
+
+	if (boxes_list(&all, &f) < 0) {
+		o->failed = true;
+		cmd_fail(&f);
+	}
+	vec_each(r, &all)
+		collect_record(r, dry, o);
+}
+
 static int print_json(const struct outcome *o, bool dry)
 {
 	struct str out = { 0 };
@@ -83,6 +122,10 @@ static int print_json(const struct outcome *o, bool dry)
 		json_number(&j, "bytes", (long long)(*i)->bytes);
 		json_close(&j, '}');
 	}
+	json_close(&j, ']');
+	json_open(&j, "records", '[');
+	vec_each(r, &o->records)
+		json_string(&j, NULL, (*r)->name);
 	json_close(&j, ']');
 	json_open(&j, "kept", '[');
 	vec_each(k, &o->kept) {
@@ -109,6 +152,9 @@ static int print_text(const struct outcome *o, bool dry)
 		bytes += (*i)->bytes;
 	str_addf(&out, "%s%zu removed (%s), %zu kept", dry ? "dry run: " : "", o->removed.n,
 		instances_size(bytes), o->kept.n + o->others);
+	if (o->records.n)
+		str_addf(&out, ", %zu old record%s of boxes removed", o->records.n,
+			o->records.n == 1 ? "" : "s");
 	if (o->leftovers)
 		str_addf(&out, ", %u left over from broken-off removals", o->leftovers);
 	str_addc(&out, '\n');
@@ -133,6 +179,7 @@ static int cmd_gc(void *args, int argc, char **argv)
 	}
 	vec_each(i, &all)
 		collect(i, a->dry, &o);
+	collect_records(a->dry, &o);
 	rc = a->json ? print_json(&o, a->dry) : print_text(&o, a->dry);
 	return rc || !o.failed ? rc : EXIT_CARREL;
 }
@@ -145,7 +192,7 @@ static const struct opt gc_opts[] = {
 
 const struct cmd cmd_gc_entry = {
 	.name = "gc",
-	.about = "remove what was kept for projects that are gone",
+	.about = "remove what was kept for projects that are gone, and old records",
 	.detail =
 		"An instance is removed when the root of its project does not exist any more, "
 		"and no box runs in it. Each is named on standard error. One whose root cannot "
@@ -153,6 +200,9 @@ const struct cmd cmd_gc_entry = {
 		"the "
 		"nearest directory above it that exists is empty, or one where you could not "
 		"have removed anything. `carrel instances reset ID` removes such a one.\n"
+		"\n"
+		"The record of a box's network (`carrel events`) is removed 30 days after it "
+		"was last written, unless a box of that name runs.\n"
 		"\n"
 		"What is not an instance, or was made by another version, is left alone and "
 		"mentioned.",

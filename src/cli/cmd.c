@@ -53,6 +53,17 @@ const char *cmd_synopsis(const struct cmd *c)
 		c->args ? " " : "", c->args ? c->args : "");
 }
 
+static int check_box(const struct cmd *c, const struct opt_rest *rest, struct fault *f)
+{
+	if (rest->argc == 1 + c->more)
+		return 0;
+	if (rest->argc > 1 + c->more)
+		return fault_set(f, 0, "'%s' takes nothing more: '%s'", c->name,
+			opt_shown(rest->argv[1 + c->more]));
+	return fault_set(f, 0, "'%s' needs %s", c->name,
+		rest->argc ? "more than the name of a box" : "the name of a box");
+}
+
 /* Are the words what the command takes? */
 static int check_words(const struct cmd *c, const struct opt_rest *rest, struct fault *f)
 {
@@ -77,6 +88,8 @@ static int check_words(const struct cmd *c, const struct opt_rest *rest, struct 
 		if (c->takes == TAKES_WORDS)
 			return 0;
 		break;
+	case TAKES_BOX:
+		return check_box(c, rest, f);
 	default:
 		break;
 	}

@@ -28,6 +28,7 @@ enum cmd_takes {
 	TAKES_COMMAND, /* perhaps the name of one of our commands */
 	TAKES_WORD,    /* perhaps one word */
 	TAKES_WORDS,   /* TAKES_CHOICE, and after it any words: .run checks those */
+	TAKES_BOX,     /* the name of a box, and after it .more words */
 	TAKES_LINE,    /* perhaps an agent's name, and after "--" a command line for the box */
 };
 
@@ -49,6 +50,7 @@ struct cmd {
 	enum cmd_takes takes;
 	const char *choices; /* TAKES_CHOICE, TAKES_WORDS: "bash|zsh" */
 	bool optional;       /* the same */
+	int more;            /* TAKES_BOX */
 	/* argv: what is left after the options, NULL-terminated. */
 	int (*run)(void *args, int argc, char **argv);
 };

@@ -7,12 +7,16 @@
 extern const struct cmd cmd_run_entry, cmd_plan_entry, cmd_shell_entry, cmd_check_entry,
 	cmd_help_entry, cmd_version_entry, cmd_completion_entry, cmd_schema_entry,
 	cmd_man_entry, cmd_agents_entry, cmd_trust_entry, cmd_init_entry, cmd_instances_entry,
-	cmd_gc_entry;
+	cmd_gc_entry, cmd_ps_entry, cmd_events_entry, cmd_allow_entry, cmd_port_entry;
 
 const struct cmd *const commands[] = {
 	&cmd_run_entry,
 	&cmd_plan_entry,
 	&cmd_shell_entry,
+	&cmd_ps_entry,
+	&cmd_events_entry,
+	&cmd_allow_entry,
+	&cmd_port_entry,
 	&cmd_agents_entry,
 	&cmd_init_entry,
 	&cmd_trust_entry,

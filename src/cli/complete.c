@@ -3,7 +3,8 @@
  *
  * Each script is a fixed frame around rows that are written for every command and
  * option. The scripts run nothing of carrel's, so completing is as fast as the
- * shell; what they know is what the tables knew when they were printed. As no
+ * shell; what they know is what the tables knew when they were printed, and which control
+ * sockets of boxes there are. As no
  * option before the command has a value, the first word without a dash is it.
  */
 #include "cli/complete.h"
@@ -95,6 +96,17 @@ static const char bash_head[] =
 	"\tfi\n"
 	"}\n"
 	"\n"
+	"# The names of the boxes that run.\n"
+	"_carrel_boxes()\n"
+	"{\n"
+	"\tlocal path name\n"
+	"\n"
+	"\tfor path in \"${XDG_RUNTIME_DIR-}\"/carrel/*.sock; do\n"
+	"\t\tname=${path##*/} name=${name%.sock}\n"
+	"\t\t[[ $name == *[!A-Za-z0-9-]* ]] || printf '%s ' \"$name\"\n"
+	"\tdone\n"
+	"}\n"
+	"\n"
 	"_carrel()\n"
 	"{\n"
 	"\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command= i\n"
@@ -159,6 +171,11 @@ static void bash_words(struct str *out, const char *name, const struct opt *opts
 	str_addf(out, "%s' -- \"$cur\" ;;\n", words ? words : "");
 }
 
+static const char *bash_words_of(const struct cmd *c)
+{
+	return c->takes == TAKES_BOX ? "'\"$(_carrel_boxes)\"'" : words_of(c);
+}
+
 void complete_bash(struct str *out)
 {
 	str_add(out, bash_head);
@@ -168,7 +185,7 @@ void complete_bash(struct str *out)
 	str_add(out, "\tesac\n\tcase $command in\n");
 	bash_words(out, "''", program_opts, command_names(false));
 	cmd_each(c)
-		bash_words(out, c->name, c->opts, words_of(c));
+		bash_words(out, c->name, c->opts, bash_words_of(c));
 	str_addf(out, "\tesac\n}\n\n_carrel_lines='%s'\ncomplete -F _carrel carrel\n",
 		command_names(true));
 }
@@ -220,6 +237,8 @@ static void zsh_command(struct str *out, const struct cmd *c)
 
 	str_addf(out, "\t%s)\n\t\t", c->name);
 	zsh_arguments(out, c->opts);
+	if (c->takes == TAKES_BOX)
+		str_add(out, " \\\n\t\t\t'1: :_carrel_boxes'");
 	if (words)
 		str_addf(out, " \\\n\t\t\t'1: :(%s)'", words);
 	str_add(out, "\n\t\t;;\n");
@@ -228,6 +247,10 @@ static void zsh_command(struct str *out, const struct cmd *c)
 static const char zsh_head[] =
 	"#compdef carrel\n"
 	"# zsh completion for carrel; to load it: source <(carrel completion zsh)\n"
+	"\n"
+	"_carrel_boxes() {\n"
+	"\tcompadd - ${XDG_RUNTIME_DIR-}/carrel/*.sock(N:t:r)\n"
+	"}\n"
 	"\n"
 	"_carrel() {\n"
 	"\tlocal context curcontext=$curcontext state state_descr line\n"
@@ -301,6 +324,11 @@ static const char fish_head[] =
 	"\tcomplete -C \"$line\"\n"
 	"end\n"
 	"\n"
+	"function __carrel_boxes\n"
+	"\tset -l sockets $XDG_RUNTIME_DIR/carrel/*.sock\n"
+	"\tstring replace -r '.*/(.*)\\\\.sock$' '$1' -- $sockets\n"
+	"end\n"
+	"\n"
 	"complete -c carrel -f\n"
 	"complete -c carrel -n __carrel_in_line -a '(__carrel_line)'\n";
 
@@ -342,6 +370,11 @@ void complete_fish(struct str *out)
 		const char *words = words_of(c);
 
 		fish_options(out, c->name, c->opts);
+		if (c->takes == TAKES_BOX)
+			str_addf(out,
+				"complete -c carrel -n '__carrel_at %s' "
+				"-a '(__carrel_boxes)'\n",
+				c->name);
 		if (words)
 			str_addf(out, "complete -c carrel -n '__carrel_at %s' -a '%s'\n",
 				c->name, words);

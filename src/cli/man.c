@@ -61,12 +61,19 @@ static const struct entry files[] = {
 	{ "carrel.json", "In the workspace: the project's manifest." },
 	{ "$XDG_CONFIG_HOME/carrel/carrel.json",
 		"The user's own (`~/.config/carrel/carrel.json`)." },
+	{ "$XDG_CONFIG_HOME/carrel/allow",
+		"Hosts that you allow or deny to every box, a line each "
+		"(`~/.config/carrel/allow`)." },
 	{ "$XDG_STATE_HOME/carrel/trust",
 		"Which manifests were approved (`~/.local/state/carrel/trust`)." },
 	{ "$XDG_STATE_HOME/carrel/instances",
 		"What your own client keeps for each project "
 		"(`~/.local/state/carrel/instances`)." },
-	{ "$XDG_RUNTIME_DIR/carrel", "Locks that keep the names of running boxes apart." },
+	{ "$XDG_STATE_HOME/carrel/boxes",
+		"What boxes did on their networks (`~/.local/state/carrel/boxes`)." },
+	{ "$XDG_RUNTIME_DIR/carrel",
+		"Locks that keep the names of running boxes apart, and the sockets by which "
+		"`carrel ps`, `allow` and `port` reach them." },
 	{ "/dev/tty",
 		"Where the plan is shown and the question is asked before a box starts." },
 	{ "/etc/apparmor.d/carrel",

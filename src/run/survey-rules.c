@@ -158,6 +158,11 @@ void survey_protect(struct host *h, const char *root, const char *rel, const cha
 	add_rule(h, (struct rule){ .kind = RULE_PROTECT, .why = why, .stub = stub }, root, rel);
 }
 
+void survey_hide(struct host *h, const char *root, const char *rel, const char *why)
+{
+	add_rule(h, (struct rule){ .kind = RULE_HIDE, .why = why }, root, rel);
+}
+
 /* The last pattern that matches decides, as in .gitignore. NULL: none does. */
 static const char *decide(const pattern_vec *patterns, const char *rel)
 {

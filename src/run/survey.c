@@ -312,6 +312,67 @@ static void protect_part(const struct request *r, struct host *h, const char *pa
 		protect_own(r, h, real, "your configuration of a client");
 }
 
+/* Where the sockets are that steer boxes: as we have it, and where sessions have it. */
+static const char *runtime_of(int i, uid_t uid)
+{
+	const char *path = i == 0 ? xdg_runtime() : mem_printf("/run/user/%u/carrel", uid);
+	const char *real = path ? survey_real(path) : NULL;
+
+	return real ? real : path;
+}
+
+static bool meets_runtime(const char *dir)
+{
+	for (int i = 0; i < 2; i++) {
+		const char *runtime = runtime_of(i, getuid());
+
+		if (runtime && (path_within(dir, runtime) || path_within(runtime, dir)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Read-only would not do: a socket can be connected to all the same. What holds the directory
+ * shows an empty one in its place, and the directory itself no box can have.
+ */
+static int hide_in(struct host *h, const char *root, const char *why, const char *runtime,
+	struct fault *f)
+{
+	if (path_within(root, runtime))
+		return fault_set(f, 0, "%s %s: no box may have the sockets that steer boxes",
+			why, str_visible(root));
+	if (!path_within(runtime, root))
+		return 0;
+	if (access(runtime, F_OK) == 0) {
+		survey_hide(h, root, path_below(runtime, root), "carrel's own");
+		return 0;
+	}
+	if (access(path_parent(runtime), F_OK) < 0)
+		return 0; /* what is mounted there later is not seen in the box */
+	fault_set(f, 0,
+		"%s %s: the sockets that steer boxes will be in it, and cannot be hidden", why,
+		str_visible(root));
+	return fault_fix(f, "Mount what you need of it; or first: mkdir -m 700 %s",
+		str_visible(runtime));
+}
+
+static int hide_runtime(const struct request *r, struct host *h, struct fault *f)
+{
+	for (int i = 0; r->mounts.n && i < 2; i++) {
+		const char *runtime = runtime_of(i, h->uid);
+
+		for (size_t m = 0; runtime && m < r->mounts.n; m++) {
+			const char *root = h->mounts[m].real;
+			int rc = root ? hide_in(h, root, r->mounts.v[m].why, runtime, f) : 0;
+
+			if (rc < 0)
+				return rc;
+		}
+	}
+	return 0;
+}
+
 int survey_apart(const char *workspace, struct fault *f)
 {
 	const char *state = xdg_state(), *config = xdg_config();
@@ -321,7 +382,7 @@ int survey_apart(const char *workspace, struct fault *f)
 	real = config ? survey_real(config) : NULL;
 	config = real ? real : config;
 	if ((state && (path_within(workspace, state) || path_within(state, workspace))) ||
-		(config && path_within(workspace, config))) {
+		(config && path_within(workspace, config)) || meets_runtime(workspace)) {
 		fault_set(f, 0, "the workspace %s is, or holds, what carrel itself goes by",
 			str_visible(workspace));
 		return fault_fix(f, "Run carrel in a project's own directory.");
@@ -344,6 +405,9 @@ static int survey_own(const struct request *r, struct host *h, struct fault *f)
 		protect_own(r, h, real, "carrel's own");
 	if (state && (real = survey_real(state)))
 		protect_own(r, h, real, "carrel's own");
+	rc = hide_runtime(r, h, f);
+	if (rc < 0)
+		return rc;
 	for (const struct harness *const *a = harness_all; *a; a++)
 		for (const struct part *p = (*a)->parts; p && p->path; p++)
 			protect_part(r, h, path_join(h->home, p->path));

@@ -37,4 +37,7 @@ int survey_rules(const struct request *r, struct host *h, struct fault *f);
 void survey_protect(struct host *h, const char *root, const char *rel, const char *why,
 	const char *stub);
 
+/* The same, hidden. */
+void survey_hide(struct host *h, const char *root, const char *rel, const char *why);
+
 #endif

@@ -1,0 +1,198 @@
+/*
+ * cli/cmd-ps.c - carrel ps
+ *
+ * Which boxes there are, their locks say; all else each is asked for, for a short time. One
+ * that does not answer is listed nevertheless: it is being begun, or stopped.
+ */
+#include "cli/cmd.h"
+#include "cli/opt.h"
+#include "run/control.h"
+#include "state/registry.h"
+#include "base/fault.h"
+#include "base/json-read.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/xdg.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WAIT_MS = 300 };
+
+struct ps_args {
+	bool json;
+};
+
+struct row {
+	const char *name;
+	long pid;
+	const char *agent, *project, *network; /* NULL: not known */
+	long long since;                       /* seconds of the clock; 0: not known */
+	long long connections;                 /* -1: not known */
+	VEC(const char *) waiting;             /* hosts that the user is asked about */
+};
+
+static const char *text(const struct json_value *status, const char *key)
+{
+	const struct json_value *v = json_member(status, key);
+
+	return v && v->type == JSON_STRING ? v->text : NULL;
+}
+
+static long long number(const struct json_value *status, const char *key, long long otherwise)
+{
+	const struct json_value *v = json_member(status, key);
+
+	return v && v->type == JSON_NUMBER ? strtoll(v->text, NULL, 10) : otherwise;
+}
+
+static struct row ask(const struct registry_box *box)
+{
+	struct row row = { .name = box->name, .pid = box->pid, .connections = -1 };
+	const struct json_value *reply, *status, *waiting;
+	struct fault ignored = { 0 };
+
+	if (control_ask(box->name, control_ask_status(), WAIT_MS, &reply, &ignored) < 0)
+		return row;
+	status = json_member(reply, "status");
+	row.pid = (long)number(status, "pid", row.pid);
+	row.agent = text(status, "agent");
+	row.project = text(status, "project");
+	row.network = text(status, "network");
+	row.since = number(status, "since", 0);
+	row.connections = number(status, "connections", -1);
+	waiting = json_member(status, "waiting");
+	if (waiting && waiting->type == JSON_LIST)
+		json_each(host, waiting)
+			if (host->type == JSON_STRING)
+				vec_push(&row.waiting, host->text);
+	return row;
+}
+
+static void json_row(struct json *j, const struct row *r)
+{
+	json_open(j, NULL, '{');
+	json_string(j, "name", r->name);
+	if (r->pid)
+		json_number(j, "pid", r->pid);
+	else
+		json_raw(j, "pid", "null");
+	json_string(j, "agent", r->agent);
+	json_string(j, "project", r->project);
+	json_string(j, "network", r->network);
+	if (r->since)
+		json_number(j, "since", r->since);
+	else
+		json_raw(j, "since", "null");
+	if (r->connections >= 0)
+		json_number(j, "connections", r->connections);
+	else
+		json_raw(j, "connections", "null");
+	json_open(j, "waiting", '[');
+	vec_each(host, &r->waiting)
+		json_string(j, NULL, *host);
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
+/* "12s", "3m", "2h10m", "4d3h". */
+static const char *age(long long since)
+{
+	long long s = (long long)time(NULL) - since;
+
+	if (!since || s < 0)
+		return "-";
+	if (s < 60)
+		return mem_printf("%llds", s);
+	if (s < 3600)
+		return mem_printf("%lldm", s / 60);
+	if (s < 86400)
+		return mem_printf("%lldh%lldm", s / 3600, s % 3600 / 60);
+	return mem_printf("%lldd%lldh", s / 86400, s % 86400 / 3600);
+}
+
+static const char *or_dash(const char *s)
+{
+	return s && *s ? str_visible(s) : "-";
+}
+
+static void print_row(struct str *out, const struct row *r, int name, int agent)
+{
+	str_addf(out, "%-*s  %7s  %-6s  %-*s  %-5s  %4s  %s\n", name, str_visible(r->name),
+		r->pid ? mem_printf("%ld", r->pid) : "-", age(r->since), agent,
+		or_dash(r->agent), or_dash(r->network),
+		r->connections >= 0 ? mem_printf("%lld", r->connections) : "-",
+		or_dash(r->project));
+	vec_each(host, &r->waiting)
+		str_addf(out, "  waits for your answer about %s: carrel allow %s %s\n",
+			str_visible(*host), r->name, str_visible(*host));
+}
+
+typedef VEC(struct row) row_vec;
+
+static void print_text(struct str *out, const row_vec *rows)
+{
+	int name = 4, agent = 5;
+
+	vec_each(r, rows) {
+		int n = (int)strlen(str_visible(r->name)), a = (int)strlen(or_dash(r->agent));
+
+		name = n > name ? n : name;
+		agent = a > agent && a <= 30 ? a : agent;
+	}
+	if (rows->n)
+		str_addf(out, "%-*s  %7s  %-6s  %-*s  %-5s  %4s  %s\n", name, "BOX", "PID",
+			"SINCE", agent, "AGENT", "NET", "OPEN", "PROJECT");
+	vec_each(r, rows)
+		print_row(out, r, name, agent);
+}
+
+static int cmd_ps(void *args, int argc, char **argv)
+{
+	const struct ps_args *a = args;
+	struct str out = { 0 };
+	struct json j = { .out = &out, .indent = true };
+	registry_boxes boxes = { 0 };
+	struct fault f = { 0 };
+	row_vec rows = { 0 };
+
+	(void)argc, (void)argv;
+	if (registry_list(&boxes, &f) < 0)
+		return cmd_fail(&f);
+	if (!xdg_runtime())
+		cmd_note("XDG_RUNTIME_DIR is not set, so no boxes can be found");
+	vec_each(box, &boxes)
+		vec_push(&rows, ask(box));
+	if (!a->json) {
+		print_text(&out, &rows);
+		return cmd_print(&out);
+	}
+	json_open(&j, NULL, '[');
+	vec_each(r, &rows)
+		json_row(&j, r);
+	json_close(&j, ']');
+	str_addc(&out, '\n');
+	return cmd_print(&out);
+}
+
+static const struct opt ps_opts[] = {
+	OPT_FLAG(0, "json", struct ps_args, json, "print it as JSON"),
+	OPT_END,
+};
+
+const struct cmd cmd_ps_entry = {
+	.name = "ps",
+	.about = "list the boxes that run",
+	.detail = "With the process that supervises it, how long it has run, its agent, its "
+		  "network, the connections that are open, and the project. A host that a box "
+		  "asks about is shown with the command that allows it. A dash is what is not "
+		  "known: the box is just being started, or is stopped.\n"
+		  "\n"
+		  "Only boxes of yours that were started with the same `XDG_RUNTIME_DIR` are "
+		  "found.",
+	.opts = ps_opts,
+	.size = sizeof(struct ps_args),
+	.run = cmd_ps,
+};
