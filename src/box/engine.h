@@ -38,12 +38,14 @@ enum box_event_type {
 	BOX_NONE,    /* nothing to read now */
 	BOX_EXITED,  /* the command ended and everything else in the box is dead */
 	BOX_STOPPED, /* the command was stopped by a terminal signal (Ctrl-Z) */
+	BOX_SOCKET,  /* a socket that was asked for */
 	BOX_LOST,    /* init vanished without a word: killed from outside */
 };
 
 struct box_event {
 	enum box_event_type type;
 	int status; /* BOX_EXITED: as from waitpid(2); BOX_STOPPED: the signal */
+	int fd;     /* BOX_SOCKET */
 };
 
 struct engine {
@@ -66,6 +68,9 @@ struct engine {
 
 	/* Send sig to the command, or with group to its whole process group. */
 	int (*signal)(struct box *box, int sig, bool group);
+
+	/* Ask for a TCP socket of the box's network, which will come as an event. */
+	int (*socket)(struct box *box);
 
 	/* One event, without blocking. */
 	void (*event)(struct box *box, struct box_event *ret);

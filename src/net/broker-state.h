@@ -134,7 +134,7 @@ struct dns_client {
 
 struct port {
 	int listener; /* NONE: unused */
-	uint16_t to;
+	uint16_t host, box;
 };
 
 struct broker {

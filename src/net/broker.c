@@ -84,14 +84,14 @@ static void add_rule(const struct policy_rule *rule)
 	conn_policy_changed();
 }
 
-static void set_port(uint16_t to, int listener)
+static void set_port(uint16_t host, uint16_t box, int listener)
 {
 	struct port *free = NULL;
 
 	for (unsigned int i = 0; i < BROKER_PORTS; i++) {
 		struct port *p = &broker.ports[i];
 
-		if (p->listener != NONE && p->to == to && listener == NONE)
+		if (p->listener != NONE && p->host == host && listener == NONE)
 			fd_close(&p->listener);
 		if (p->listener == NONE && !free)
 			free = p;
@@ -104,7 +104,7 @@ static void set_port(uint16_t to, int listener)
 		close(listener);
 		return;
 	}
-	*free = (struct port){ .listener = listener, .to = to };
+	*free = (struct port){ .listener = listener, .host = host, .box = box };
 	conn_spare(NONE);
 	conn_accept_port((unsigned int)(free - broker.ports));
 }
@@ -140,7 +140,7 @@ static bool hear_supervisor(void)
 	if (m.word == BROKER_RULE && n == sizeof(body.rule))
 		add_rule(&body.rule);
 	else if (m.word == BROKER_PORT)
-		set_port((uint16_t)m.value, take_fd(&fds[0]));
+		set_port((uint16_t)(m.value >> 16), (uint16_t)m.value, take_fd(&fds[0]));
 	else if (m.word == BROKER_SPARE_SOCKET)
 		conn_spare(take_fd(&fds[0]));
 	else if (m.word == BROKER_END)

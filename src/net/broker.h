@@ -46,8 +46,8 @@ enum broker_word {
 	BROKER_LISTEN,
 	BROKER_EVENT, /* followed by a struct net_event */
 	BROKER_RULE,  /* followed by a struct policy_rule */
-	BROKER_PORT,  /* value: the port in the box; without a descriptor: end it */
-	BROKER_NEED,  /* value: how many */
+	BROKER_PORT, /* value: the host's port << 16 | the box's; without a descriptor: end it */
+	BROKER_NEED, /* value: how many */
 	BROKER_SPARE_SOCKET,
 	BROKER_END,
 	BROKER_DONE,

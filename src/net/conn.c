@@ -369,19 +369,31 @@ static void dial(struct conn *c)
 		fail(c, c->dial.error ? c->dial.error : EHOSTUNREACH);
 }
 
-/* A socket of the box that refused 127.0.0.1 is tried with ::1, where others listen. */
+/* Where a server in the box may listen: 127.0.0.1, and if nobody does there, ::1. */
 static bool dial_box(struct conn *c)
 {
-	struct sockaddr_in6 to = { .sin6_family = AF_INET6, .sin6_port = htons(c->port) };
+	struct address to = { .family = ADDRESS_V4, .byte = { 127, 0, 0, 1 } };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(c->port) };
+	union any_address v4;
+	int domain = 0;
+	socklen_t size = sizeof(domain);
 
-	if (c->dial.next++ == 0) {
-		to.sin6_addr.s6_addr[10] = to.sin6_addr.s6_addr[11] = 0xff;
-		to.sin6_addr.s6_addr[12] = 127;
-	} else if (c->dial.next > 2) {
+	if (getsockopt(c->dial.fd[0], SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 ||
+		c->dial.next++ > (domain == AF_INET6))
 		return false;
+	c->address = to;
+	if (domain == AF_INET) {
+		size = socket_address(&to, c->port, &v4);
+		return connect(c->dial.fd[0], &v4.any, size) == 0 || errno == EINPROGRESS;
 	}
-	to.sin6_addr.s6_addr[15] = 1;
-	return connect(c->dial.fd[0], (struct sockaddr *)&to, sizeof(to)) == 0 ||
+	if (c->dial.next == 1) {
+		memset(v6.sin6_addr.s6_addr + 10, 0xff, 2);
+		memcpy(v6.sin6_addr.s6_addr + 12, to.byte, 4);
+	} else {
+		v6.sin6_addr.s6_addr[15] = 1;
+		c->address = address_v6(v6.sin6_addr.s6_addr);
+	}
+	return connect(c->dial.fd[0], (struct sockaddr *)&v6, sizeof(v6)) == 0 ||
 		errno == EINPROGRESS;
 }
 
@@ -665,7 +677,7 @@ void conn_accept_port(unsigned int i)
 		}
 		c->inbound = true;
 		c->client = fd;
-		c->port = port->to;
+		c->port = port->box;
 		set_state(c, CONN_WAITING);
 		c->due = broker.now + GIVE_UP_MS;
 		conn_spare(NONE);

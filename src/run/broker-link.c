@@ -213,7 +213,7 @@ static void lose(struct broker_link *l)
 	l->lost = true;
 	journal_event(&l->journal, &e);
 	if (l->tell)
-		l->tell(l->ctx, &e);
+		l->tell(l->tell_ctx, &e);
 }
 
 static void take_event(struct broker_link *l, const struct net_event *e)
@@ -228,7 +228,7 @@ static void take_event(struct broker_link *l, const struct net_event *e)
 		l->connections--;
 	journal_event(&l->journal, e);
 	if (l->tell)
-		l->tell(l->ctx, e);
+		l->tell(l->tell_ctx, e);
 }
 
 /* One word of the broker; false when there is none now, or there will be no more. */
@@ -247,7 +247,7 @@ static bool hear(struct broker_link *l, int flags)
 	if (rc == 0 && m.word == BROKER_EVENT && n == sizeof(e))
 		take_event(l, &e);
 	else if (rc == 0 && m.word == BROKER_NEED && m.value <= BROKER_SPARE && l->need)
-		l->need(l->ctx, m.value);
+		l->need(l->need_ctx, m.value);
 	else if (rc == 0 && m.word == BROKER_DONE)
 		stop(l);
 	else
@@ -290,9 +290,10 @@ int broker_allow(struct broker_link *l, const char *entry, bool deny, struct fau
 	return rc;
 }
 
-int broker_port(struct broker_link *l, int listener, unsigned int to)
+int broker_port(struct broker_link *l, int listener, struct port_pair pair)
 {
-	const struct broker_message m = { .word = BROKER_PORT, .value = to };
+	const struct broker_message m = { .word = BROKER_PORT,
+		.value = (uint32_t)pair.host << 16 | pair.box };
 	int rc = l->on
 		? broker_send(l->socket, &m, NULL, 0, &listener, listener >= 0, MSG_DONTWAIT)
 		: -EPIPE;

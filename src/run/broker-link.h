@@ -19,12 +19,11 @@
 #include <sys/types.h>
 
 struct fault;
+struct net_event;
 struct plan;
 struct policy;
 struct pollfd;
-
-/* Connections that wait for the user's word, and are told of once. */
-enum { LINK_ASKED = 32 };
+struct port_pair;
 
 struct broker_link {
 	/* For the caller to read. */
@@ -35,9 +34,10 @@ struct broker_link {
 
 	/* Called with every event, after it was recorded; or NULL. */
 	void (*tell)(void *ctx, const struct net_event *e);
+	void *tell_ctx;
 	/* The broker wants so many sockets of the box's network. */
 	void (*need)(void *ctx, unsigned int n);
-	void *ctx;
+	void *need_ctx;
 
 	/* Private. */
 	int socket;
@@ -58,7 +58,7 @@ void broker_serve(struct broker_link *l, const struct pollfd *pfd);
 int broker_allow(struct broker_link *l, const char *entry, bool deny, struct fault *f);
 
 /* From a listener of the host to a port in the box; -1: no more. Takes the descriptor. */
-int broker_port(struct broker_link *l, int listener, unsigned int to);
+int broker_port(struct broker_link *l, int listener, struct port_pair pair);
 void broker_spare(struct broker_link *l, int fd);
 
 void broker_end(struct broker_link *l);

@@ -15,6 +15,7 @@
 #include "run/broker-link.h"
 #include "run/record.h"
 #include "run/relay.h"
+#include "run/steer.h"
 #include "run/tty.h"
 #include "box/engine.h"
 #include "plan/plan.h"
@@ -54,6 +55,7 @@ struct session {
 	struct tty tty;
 	struct record record;
 	struct broker_link broker;
+	struct steer steer;
 	struct relay relay[STREAMS];
 	int host[STREAMS]; /* our own descriptors for the user's streams */
 	int ends[STREAMS]; /* our ends of the box's */
@@ -282,6 +284,9 @@ static void read_events(struct session *s)
 		s->outcome.code = exit_code(e.status);
 		s->over = true;
 		break;
+	case BOX_SOCKET:
+		broker_spare(&s->broker, e.fd);
+		break;
 	case BOX_LOST:
 		s->engine->kill(&s->box);
 		s->outcome.code = 128 + SIGKILL;
@@ -358,7 +363,7 @@ static void trim(struct session *s)
 
 static void loop(struct session *s)
 {
-	struct pollfd fds[2 * STREAMS + 3];
+	struct pollfd fds[2 * STREAMS + 3 + STEER_FDS];
 
 	while (!output_done(s)) {
 		int timeout = timeout_ms(s), ready;
@@ -372,6 +377,7 @@ static void loop(struct session *s)
 		fds[7] = (struct pollfd){ .fd = s->over ? -1 : s->box.control,
 			.events = POLLIN };
 		broker_poll(&s->broker, &fds[8]);
+		steer_poll(&s->steer, &fds[9]);
 		ready = poll(fds, ARRAY_SIZE(fds), timeout);
 		if (ready < 0 && errno != EINTR)
 			BUG("poll: %s", strerror(errno));
@@ -382,7 +388,9 @@ static void loop(struct session *s)
 			settle_relay(s, i);
 		}
 		record_tick(&s->record);
+		s->steer.raw = s->tty.raw;
 		broker_serve(&s->broker, &fds[8]);
+		steer_serve(&s->steer, &fds[9]);
 		journal_tick(&s->broker.journal);
 		if (fds[6].revents && !read_signals(s))
 			return;
@@ -409,12 +417,22 @@ static int start_record(struct session *s, const char *path, bool terminal, stru
 	return record_open(&s->record, path, &head, f);
 }
 
+static void need_sockets(void *ctx, unsigned int n)
+{
+	struct session *s = ctx;
+
+	while (!s->over && n-- > 0)
+		s->engine->socket(&s->box);
+}
+
 /* The plan, and by the time it is there a broker that is ready for it. */
 static int make_plan(struct session *s, plan_fn *plan, void *ctx, struct fault *f)
 {
 	const struct policy *policy = NULL;
 	int rc = plan(ctx, &s->plan, &policy, f);
 
+	if (rc == 0)
+		rc = steer_ports(&s->steer, s->plan, f);
 	return rc == 0 ? broker_configure(&s->broker, policy, s->plan, f) : rc;
 }
 
@@ -473,6 +491,11 @@ int supervise(const struct frame *frame, plan_fn *plan, void *ctx, const char *r
 	struct fault unused = { 0 };
 	int rc;
 
+	s.broker.tell = steer_event;
+	s.broker.tell_ctx = &s.steer;
+	s.broker.need = need_sockets;
+	s.broker.need_ctx = &s;
+	s.steer.broker = &s.broker;
 	tty_open(&s.tty, 0, 1);
 	rc = start_record(&s, record, s.tty.is_tty, f);
 	if (rc < 0)
@@ -488,8 +511,10 @@ int supervise(const struct frame *frame, plan_fn *plan, void *ctx, const char *r
 	if (s.plan->limits.time)
 		s.time_up = now_ms() + (long long)s.plan->limits.time * 1000;
 	start_relays(&s);
+	steer_begin(&s.steer);
 	loop(&s);
 	tty_restore(&s.tty);
+	steer_end(&s.steer);
 	s.engine->release(&s.box);
 	end_network(&s);
 	s.outcome.record_error = -record_close(&s.record, &unused);

@@ -301,6 +301,11 @@ static int native_signal(struct box *box, int sig, bool group)
 		&(struct wire){ .type = WIRE_SIGNAL, .value = sig, .group = group });
 }
 
+static int native_socket(struct box *box)
+{
+	return wire_send(box->control, &(struct wire){ .type = WIRE_SOCKET });
+}
+
 static void native_event(struct box *box, struct box_event *ret)
 {
 	struct wire w = { 0 };
@@ -308,9 +313,11 @@ static void native_event(struct box *box, struct box_event *ret)
 	int fds[WIRE_FDS];
 	ssize_t n = receive(box->control, &w, &unused, fds, MSG_DONTWAIT);
 
+	*ret = (struct box_event){ .type = BOX_NONE, .fd = -1 };
+	if (n > 0 && w.type == WIRE_SOCKET && fds[0] >= 0)
+		*ret = (struct box_event){ .type = BOX_SOCKET, .fd = take_fd(&fds[0]) };
 	for (int i = 0; i < WIRE_FDS; i++)
 		fd_close(&fds[i]);
-	*ret = (struct box_event){ .type = BOX_NONE };
 	if (n == 0 || (n < 0 && errno != EAGAIN))
 		ret->type = BOX_LOST;
 	else if (n > 0 && w.type == WIRE_EXITED)
@@ -324,6 +331,7 @@ const struct engine engine_native = {
 	.begin = native_begin,
 	.start = native_start,
 	.signal = native_signal,
+	.socket = native_socket,
 	.event = native_event,
 	.kill = native_kill,
 	.release = native_release,

@@ -67,6 +67,7 @@ enum wire_type {
 	WIRE_PLAN,      /* to init: address */
 	WIRE_STUBS,     /* to init: the stubs are there to be mounted on */
 	WIRE_SIGNAL,    /* to init: value, group */
+	WIRE_SOCKET,    /* to init: make a TCP socket; from it: carries one */
 };
 
 enum { WIRE_FDS = 2 }; /* the most that one carries */

@@ -1,0 +1,235 @@
+#include "run/steer.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/str.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BACKLOG = 512 };
+
+/* ---- ports of the host ---- */
+
+/* On the host's loopback alone: what runs in a box is for its user, not for his network. */
+static int open_port(unsigned short port, struct fault *f)
+{
+	const struct sockaddr_in at = { .sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const int yes = 1;
+	auto_close int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (s < 0 || setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0 ||
+		bind(s, (const struct sockaddr *)&at, sizeof(at)) < 0 ||
+		listen(s, BACKLOG) < 0) {
+		fault_set(f, errno, "listen on port %u of this machine for the box", port);
+		if (f->err == EADDRINUSE)
+			return fault_fix(f,
+				"Something else listens there; take another with HOST:BOX, as "
+				"in "
+				"%u:%u.",
+				port < 60000 ? port + 1U : port - 1U, port);
+		if (f->err == EACCES)
+			return fault_fix(f, "Ports below 1024 are the system's; take another.");
+		return -f->err;
+	}
+	return take_fd(&s);
+}
+
+static int add_port(struct steer *s, struct port_pair pair, struct fault *f)
+{
+	int listener;
+
+	for (unsigned int i = 0; i < s->n_ports; i++)
+		if (s->ports[i].pair.host == pair.host)
+			return fault_set(f, 0, "port %u of this machine is this box's already",
+				pair.host);
+	if (s->n_ports == BROKER_PORTS)
+		return fault_set(f, 0, "a box can have %d ports", BROKER_PORTS);
+	listener = open_port(pair.host, f);
+	if (listener < 0)
+		return listener;
+	s->ports[s->n_ports++] = (struct steer_port){ pair, listener };
+	return 0;
+}
+
+int steer_ports(struct steer *s, const struct plan *p, struct fault *f)
+{
+	int rc = 0;
+
+	s->plan = p;
+	vec_each(pair, &p->ports)
+		if (rc == 0)
+			rc = add_port(s, *pair, f);
+	return rc;
+}
+
+static void hand_over(struct steer *s)
+{
+	for (unsigned int i = 0; i < s->n_ports; i++)
+		if (s->ports[i].listener >= 0)
+			broker_port(s->broker, take_fd(&s->ports[i].listener),
+				s->ports[i].pair);
+}
+
+/* ---- what is asked of the box ---- */
+
+static void put_status(void *ctx, struct json *j)
+{
+	const struct steer *s = ctx;
+	const struct plan *p = s->plan;
+
+	json_number(j, "pid", getpid());
+	json_string(j, "agent", p->agent ? p->agent->name : NULL);
+	json_string(j, "project", p->project ? p->project : p->workspace);
+	json_number(j, "since", s->since);
+	json_string(j, "network", network_name(p->frame.network));
+	json_number(j, "connections", s->broker->connections);
+	json_open(j, "waiting", '[');
+	for (unsigned int i = 0; i < s->n_waiting; i++)
+		json_string(j, NULL,
+			mem_printf("%s:%u", s->waiting[i].host, s->waiting[i].port));
+	json_close(j, ']');
+	json_open(j, "ports", '[');
+	for (unsigned int i = 0; i < s->n_ports; i++)
+		json_string(j, NULL,
+			mem_printf("%u:%u", s->ports[i].pair.host, s->ports[i].pair.box));
+	json_close(j, ']');
+}
+
+static int decide(void *ctx, const char *entry, bool deny, struct fault *f)
+{
+	struct steer *s = ctx;
+
+	if (!network_is_brokered(s->plan->frame.network))
+		return fault_set(f, 0,
+			"its network is \"%s\": there is nothing to allow or deny",
+			network_name(s->plan->frame.network));
+	return broker_allow(s->broker, entry, deny, f);
+}
+
+static int remove_port(struct steer *s, struct port_pair pair, struct fault *f)
+{
+	for (unsigned int i = 0; i < s->n_ports; i++) {
+		if (s->ports[i].pair.host != pair.host)
+			continue;
+		broker_port(s->broker, -1, s->ports[i].pair);
+		s->ports[i] = s->ports[--s->n_ports];
+		return 0;
+	}
+	return fault_set(f, 0, "the box has no port %u of this machine", pair.host);
+}
+
+static int change_port(void *ctx, const char *spec, bool remove, struct fault *f)
+{
+	struct steer *s = ctx;
+	struct port_pair pair;
+	int rc;
+
+	if (!port_parse(spec, &pair))
+		return fault_set(f, 0, "port '%s': expected PORT or HOST:BOX",
+			str_visible(spec));
+	if (!s->broker->on)
+		return fault_set(f, 0, "its network is \"%s\": ports are for allow and open",
+			network_name(s->plan->frame.network));
+	if (remove)
+		return remove_port(s, pair, f);
+	rc = add_port(s, pair, f);
+	if (rc == 0)
+		hand_over(s);
+	return rc;
+}
+
+static const struct control_ops ops = {
+	.status = put_status, .decide = decide, .port = change_port
+};
+
+/* ---- what the box asks ---- */
+
+static bool is_asked(const struct steer *s, const char *host, uint16_t port)
+{
+	for (unsigned int i = 0; i < s->n_waiting; i++)
+		if (s->waiting[i].port == port && !strcmp(s->waiting[i].host, host))
+			return true;
+	return false;
+}
+
+/* Over whatever is on the screen, with a bell: the box waits for this. */
+static void show_question(const struct steer *s, const char *host, uint16_t port)
+{
+	const bool bell = isatty(STDERR_FILENO);
+	char line[NAME_SIZE + 256];
+	int n = snprintf(line, sizeof(line),
+		"%s%scarrel: %s:%u is not in the list and waits for you: carrel allow %s %s:%u "
+		"(or --deny)%s\n",
+		s->raw ? "\r\n" : "", bell ? "\a" : "", host, port, s->plan->name, host, port,
+		s->raw ? "\r" : "");
+
+	if (write(STDERR_FILENO, line, n < (int)sizeof(line) ? (size_t)n : sizeof(line)) < 0)
+		return; /* then `carrel ps` is the only place to see it */
+}
+
+static void begin_waiting(struct steer *s, const struct net_event *e)
+{
+	struct steer_waiting w = { .id = e->id, .port = e->port };
+
+	if (e->name[0])
+		strcpy(w.host, e->name);
+	else
+		address_format(&e->address, w.host);
+	if (!is_asked(s, w.host, w.port))
+		show_question(s, w.host, w.port);
+	if (s->n_waiting < STEER_WAITING)
+		s->waiting[s->n_waiting++] = w;
+}
+
+void steer_event(void *ctx, const struct net_event *e)
+{
+	struct steer *s = ctx;
+
+	if (e->kind == NET_HELD)
+		begin_waiting(s, e);
+	else if (e->kind == NET_LOST)
+		s->n_waiting = 0;
+	else if (e->kind == NET_CONNECT)
+		for (unsigned int i = 0; i < s->n_waiting; i++)
+			if (s->waiting[i].id == e->id)
+				s->waiting[i--] = s->waiting[--s->n_waiting];
+}
+
+/* ---- its life ---- */
+
+void steer_begin(struct steer *s)
+{
+	struct fault f = { 0 };
+
+	s->since = (long long)time(NULL);
+	hand_over(s);
+	/* Without a runtime directory nobody can ask; the box runs all the same. */
+	control_open(&s->control, s->plan->name, &ops, s, &f);
+}
+
+void steer_poll(const struct steer *s, struct pollfd *pfd)
+{
+	control_poll(&s->control, pfd);
+}
+
+void steer_serve(struct steer *s, const struct pollfd *pfd)
+{
+	control_serve(&s->control, pfd);
+}
+
+void steer_end(struct steer *s)
+{
+	control_close(&s->control);
+	for (unsigned int i = 0; i < s->n_ports; i++)
+		fd_close(&s->ports[i].listener);
+}
