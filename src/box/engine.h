@@ -30,7 +30,8 @@ struct box {
 	int pidfd;
 	int control;  /* messages from and to init; readable when there is an event */
 	int terminal; /* the master side of the box's pty, or -1 */
-	int net[2]; /* listener and resolver of a brokered network; whoever takes them, sets -1 */
+	/* Listener and resolver of a brokered network; whoever takes them leaves -1. */
+	int net[2];
 	struct stubs *stubs;
 };
 
