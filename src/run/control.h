@@ -8,7 +8,8 @@
  *	{"ask": "decide", "entry": "example.org:443", "deny": false}
  *	{"ask": "port", "spec": "8080:80", "remove": false}
  *
- *	{"ok": true}   {"ok": true, "status": {...}}   {"ok": false, "error": "...", "fix": "..."}
+ *	{"ok": true}   {"ok": true, "status": {...}}
+ *	{"ok": false, "error": "...", "fix": "..."}
  *
  * The supervisor's side lives in its poll loop and never blocks:
  *
@@ -38,7 +39,11 @@ enum {
  * that is NULL is one that this box has not.
  */
 struct control_ops {
-	/* Write members of an object that is open. */
+	/*
+	 * Write members of an object that is open; `carrel ps` knows "pid", "since" (seconds
+	 * of the clock), "connections", "agent", "project", "network" and "waiting", a list
+	 * of entries that `carrel allow` could answer with. What is not known is left out.
+	 */
 	void (*status)(void *ctx, struct json *j);
 	/* An entry as for --allow or --deny, from now on. */
 	int (*decide)(void *ctx, const char *entry, bool deny, struct fault *f);

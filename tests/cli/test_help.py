@@ -1,7 +1,10 @@
 """Help, manual, completion and schema: all made from the tables, each read by what reads it."""
 
 import json
+import os
+import pathlib
 import re
+import tempfile
 
 import jsonschema
 import lib
@@ -18,6 +21,10 @@ COMMANDS = {
     "run": BOX_OPTIONS,
     "plan": BOX_OPTIONS,
     "shell": BOX_OPTIONS,
+    "ps": ["--json"],
+    "events": ["-f", "--follow", "--json"],
+    "allow": ["--deny", "--always"],
+    "port": ["--remove"],
     "agents": ["-m", "--manifest", "--json"],
     "init": ["--print"],
     "trust": ["--show", "--json", "--revoke"],
@@ -191,9 +198,24 @@ TYPED = [
     ("carrel trust --", {"--show", "--json", "--revoke", "--help"}),
     ("carrel help pl", {"plan"}),
     ("carrel check --", {"--json", "--help"}),
+    ("carrel allow a", {"a-box"}),
+    ("carrel events ", {"a-box", "b-box"}),
 ]
 
 ENV = {"CARREL_TESTING": "1"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def boxes():
+    """Two that run, as far as a shell can see."""
+    with tempfile.TemporaryDirectory(prefix="carrel-boxes-") as top:
+        os.chmod(top, 0o755)
+        os.mkdir(top + "/carrel")
+        for name in ("a-box", "b-box"):
+            pathlib.Path(top, "carrel", name + ".sock").touch()
+        ENV["XDG_RUNTIME_DIR"] = top
+        yield
+        del ENV["XDG_RUNTIME_DIR"]
 
 
 @pytest.fixture
@@ -305,6 +327,7 @@ def test_completes_on_a_terminal(script, place):
         ("carrel run --workspace reco", "rdings/"),
         ("carrel completion z", "sh "),
         ("carrel help sche", "ma "),
+        ("carrel allow b-", "box "),
         ("carrel run -- setpri", "v "),
         ("carrel run -y -- ls recording.", "cast "),
     ]:

@@ -1,0 +1,382 @@
+"""ps, events, allow and port: how a running box is seen and steered from outside.
+
+A box that can be asked is here a small server in its place, as the test user: it holds the
+lock of a name and answers on the socket beside it. What a real box answers is tested below.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import time
+
+import lib
+import pytest
+
+SERVER = """
+import fcntl, json, os, socket, sys
+name, *replies = sys.argv[1:]
+top = os.environ["XDG_RUNTIME_DIR"] + "/carrel"
+os.makedirs(top, mode=0o700, exist_ok=True)
+lock = open(f"{top}/{name}.lock", "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+path = f"{top}/{name}.sock"
+if replies:
+    if os.path.lexists(path):
+        os.unlink(path)
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    server.bind(path)
+    server.listen()
+print("up", flush=True)
+if not replies:
+    sys.stdin.read()
+for reply in replies:
+    client, _ = server.accept()
+    print(client.recv(65536).decode(), flush=True)
+    client.send(reply.encode())
+    client.close()
+sys.stdin.read()
+"""
+
+
+class Server:
+    """A name that is held, and answers as many requests as it has replies."""
+
+    def __init__(self, name, *replies):
+        self.name = name
+        argv = [lib.PYTHON, "-c", SERVER, name, *(json.dumps(reply) for reply in replies)]
+        self.process = subprocess.Popen(
+            lib.as_user(argv), env=lib.environment(), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE)  # fmt: skip
+        lib.started.append(self.process)
+        assert self.process.stdout.readline() == b"up\n"
+
+    def asked(self):
+        return json.loads(self.process.stdout.readline())
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait(timeout=lib.TIMEOUT)
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+OK = {"ok": True}
+
+
+def output(*args, **how):
+    return lib.succeeded(lib.carrel(*args, **how)).decode()
+
+
+def listed():
+    return {box["name"]: box for box in json.loads(output("ps", "--json"))}
+
+
+# ---- ps ---------------------------------------------------------------------------------
+
+
+def test_ps_of_nothing():
+    assert output("ps") == ""
+    assert json.loads(output("ps", "--json")) == []
+    done = lib.carrel("ps", env={"XDG_RUNTIME_DIR": None})
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"XDG_RUNTIME_DIR" in done.stderr
+
+
+def test_ps_shows_what_boxes_say(home):
+    status = {"agent": "re\x1b[31mview", "project": "/p", "pid": 4711, "network": "allow",
+              "since": int(time.time()) - 7300, "connections": 3,
+              "waiting": ["new.example:443"]}  # fmt: skip
+    reply = {"ok": True, "status": status}
+    one, two = Server("one", reply, reply), Server("two")
+    found = listed()
+    assert found["one"] == {"name": "one", **status}
+    assert found["two"] == {"name": "two", "pid": two.process.pid, "agent": None,
+                            "project": None, "network": None, "since": None,
+                            "connections": None, "waiting": []}  # fmt: skip
+    text = output("ps")
+    assert "\x1b" not in text
+    head, first, waits, second = text.splitlines()
+    assert head.split() == ["BOX", "PID", "SINCE", "AGENT", "NET", "OPEN", "PROJECT"]
+    assert first.split() == ["one", "4711", "2h1m", "re\\x1b[31mview", "allow", "3", "/p"]
+    assert "carrel allow one new.example:443" in waits
+    assert second.split()[0] == "two"
+    one.stop()
+    two.stop()
+    assert listed() == {}  # their files are still there
+
+
+def test_a_box_that_does_not_answer_is_listed(home):
+    silent = Server("silent", OK)
+    silent.process.send_signal(19)
+    begun = time.monotonic()
+    assert "silent" in listed()
+    assert time.monotonic() - begun < 5
+    silent.process.send_signal(18)
+    silent.stop()
+
+
+# ---- allow, port ------------------------------------------------------------------------
+
+
+def test_allow_asks_the_box(home):
+    box = Server("box", OK, OK, {"ok": False, "error": "no \x1b[2J", "fix": "Do it."})
+    assert output("allow", "box", "a.example:22") == "a.example:22 is allowed in box\n"
+    assert box.asked() == {"ask": "decide", "entry": "a.example:22", "deny": False}
+    assert output("allow", "--deny", "box", "a.example") == "a.example is denied in box\n"
+    assert box.asked() == {"ask": "decide", "entry": "a.example", "deny": True}
+    done = lib.carrel("allow", "box", "--always", "b.example")
+    lib.failed_clearly(done, "no \\x1b[2J", "Do it.")
+    assert not (home / ".config/carrel/allow").exists()  # the box said no
+    box.stop()
+
+
+def test_port_asks_the_box():
+    box = Server("box", OK, OK)
+    assert output("port", "box", "8080:80") == "port 8080:80 of box is open\n"
+    assert box.asked() == {"ask": "port", "spec": "8080:80", "remove": False}
+    assert output("port", "box", "8080:80", "--remove") == "port 8080:80 of box is closed\n"
+    assert box.asked() == {"ask": "port", "spec": "8080:80", "remove": True}
+    box.stop()
+
+
+def always(*entries):
+    box = Server("box", *[OK] * len(entries))
+    said = [output("allow", "box", "--always", *entry.split()) for entry in entries]
+    box.stop()
+    return said
+
+
+def test_always_keeps_the_rest_of_the_file(home):
+    path = home / ".config/carrel/allow"
+    always("a.example")
+    assert path.read_text() == "a.example\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+    kept = "# mine\n\n  a.example   # why\n!b.example\nc.example:22"
+    lib.make_file(path, kept)
+    assert "was already" in always("A.Example.")[0]
+    assert path.read_text() == kept
+    always("--deny d.example")
+    assert path.read_text() == kept + "\n!d.example:*\n"
+    # The contrary of the same entry goes; another port is another entry.
+    always("--deny c.example:22", "c.example:23")
+    assert path.read_text() == (
+        "# mine\n\n  a.example   # why\n!b.example\n!d.example:*\n!c.example:22\nc.example:23\n"
+    )
+
+
+def test_always_follows_no_link(home, place):
+    victim = lib.make_file(place / "victim", "a.example\n")
+    lib.make_file(home / ".config/carrel/x")
+    os.symlink(victim, home / ".config/carrel/allow")
+    box = Server("box", OK)
+    lib.failed_clearly(lib.carrel("allow", "box", "--always", "b.example"), "is a link")
+    box.stop()
+    assert victim.read_text() == "a.example\n"
+
+
+def test_always_at_the_same_time(home):
+    box = Server("box", *[OK] * 20)
+    running = [lib.start("allow", "box", "--always", f"h{i}.example") for i in range(20)]
+    for process in running:
+        assert process.wait(timeout=lib.TIMEOUT) == 0
+    box.stop()
+    lines = (home / ".config/carrel/allow").read_text().splitlines()
+    assert sorted(lines) == sorted(f"h{i}.example" for i in range(20))
+
+
+@pytest.mark.parametrize(
+    "args, said",
+    [
+        (["allow"], ["the name of a box"]),
+        (["allow", "box"], ["more than the name"]),
+        (["allow", "box", "a", "b"], ["'b'"]),
+        (["allow", "nobody", "a.example"], ["no box named 'nobody'", "carrel ps"]),
+        (["port", "nobody", "80"], ["no box named 'nobody'"]),
+        (["allow", "../x", "a.example"], ["cannot be named"]),
+        (["events", "a", "b"], ["'b'"]),
+        (["events", "nobody"], ["no record", "'nobody'"]),
+        (["events", "\x1b"], ["cannot be named '\\x1b'"]),
+    ],
+)
+def test_mistakes_are_named(args, said):
+    lib.failed_clearly(lib.carrel(*args), *said)
+
+
+def test_a_left_over_socket_is_nobody():
+    box = Server("box", OK)
+    box.stop()
+    assert (lib.runtime() / "carrel/box.sock").is_socket()
+    lib.failed_clearly(lib.carrel("allow", "box", "a.example"), "no box named 'box'")
+
+
+# ---- events -----------------------------------------------------------------------------
+
+EVENTS = [
+    {"time": "2030-01-02T03:04:05.006Z", "event": "start", "carrel": 1, "box": "b", "pid": 7},
+    {"time": "2030-01-02T03:04:06.007Z", "event": "lookup", "name": "a.example", "type": "A",
+     "verdict": "allowed", "reason": "allowed"},
+    {"time": "2030-01-02T03:04:06.008Z", "event": "connect", "id": 1, "name": "a.example",
+     "address": "192.0.2.1", "port": 443, "verdict": "allowed", "reason": "allowed", "ms": 12},
+    {"time": "2030-01-02T03:04:06.009Z", "event": "close", "id": 1, "name": "a.example",
+     "port": 443, "sent": 100, "received": 2048, "ms": 99},
+    {"time": "2030-01-02T03:04:06.010Z", "event": "connect", "id": 2, "address": "2001:db8::1",
+     "port": 22, "verdict": "refused", "reason": "not in the list", "ms": 0},
+    {"time": "2030-01-02T03:04:06.011Z", "event": "connect", "id": 3, "name": "b.example",
+     "port": 80, "verdict": "failed", "reason": "allowed", "error": "Connection refused",
+     "ms": 3},
+    {"time": "2030-01-02T03:04:07.000Z", "event": "end", "code": 0},
+]  # fmt: skip
+
+
+def lines_of(events):
+    return "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events)
+
+
+def record(home, text, name="b"):
+    path = home / ".local/state/carrel/boxes" / name / "events.jsonl"
+    for part in reversed(path.parents):
+        if not part.exists():
+            lib.make_dir(part, mode=0o700)
+    return lib.make_file(path, text, mode=0o600)
+
+
+def test_events_for_a_person(home):
+    record(home, lines_of(EVENTS))
+    text = output("events", "b", env={"TZ": "UTC"})
+    assert text.splitlines() == [
+        "2030-01-02 03:04:05.006  box b, pid 7",
+        "03:04:06.007  allowed   lookup   a.example                             A",
+        "03:04:06.008  allowed   connect  a.example:443                         12 ms",
+        "03:04:06.009            close    a.example:443                         99 ms, "
+        "100 sent, 2.0K received",
+        "03:04:06.010  refused   connect  [2001:db8::1]:22                      0 ms  "
+        "not in the list",
+        "03:04:06.011  failed    connect  b.example:80                          3 ms  "
+        "Connection refused",
+        "03:04:07.000            end      exit code 0",
+    ]
+
+
+def test_events_as_json(home):
+    record(home, lines_of(EVENTS))
+    assert [json.loads(line) for line in output("events", "b", "--json").splitlines()] == EVENTS
+    # Also one that has not ended is over when nobody has the name.
+    record(home, lines_of(EVENTS[:2]))
+    assert output("events", "b", "-f", "--json") == lines_of(EVENTS[:2])
+
+
+def test_events_that_are_none(home):
+    """Whatever is in there drives no terminal and does no harm."""
+    hostile = [
+        {"event": "connect", "name": "\x1b]0;x\x07", "port": "\x9b31m", "verdict": "\x1b[31m"},
+        {"event": ["connect"]}, {"event": "start", "time": "\x1b[2J"}, {"event": "close"},
+        {"event": "connect", "inbound": {}},
+    ]  # fmt: skip
+    text = lines_of(hostile).encode() + b"\x1b[31m\n\n[1]\n\"x\"\n{\"event\": \"\x1b\"}\n\xff\n"
+    text += b"x" * 100_000 + b"\n" + b"[" * 5000 + b"\n" + lines_of(EVENTS[-1:]).encode() + b"{"
+    record(home, text)
+    for args in ([], ["--json"]):
+        done = lib.carrel("events", "b", *args)
+        assert done.returncode == 0
+        assert not any(byte < 32 and byte != 10 or byte > 126 for byte in done.stdout)
+        assert b"is no event" in done.stderr and b"\x1b" not in done.stderr
+        assert b"end" in done.stdout
+
+
+def test_events_of_a_long_record(home):
+    """In little memory: what a line took is given back."""
+    record(home, lines_of(EVENTS[:1] + EVENTS[1:6] * 20_000 + EVENTS[-1:]))
+    limit = ["sh", "-c", 'ulimit -v 1200000; exec "$@"', "sh", lib.program()]
+    assert len(lib.succeeded(lib.execute([*limit, "events", "b"])).splitlines()) == 100_002
+
+
+def test_events_are_followed(home):
+    box = Server("b", OK)
+    path = record(home, lines_of(EVENTS[:1]))
+    follower = lib.start("events", "b", "-f", "--json")
+    lib.read_until(follower.stdout, b'"start"')
+    with open(path, "a", encoding="ascii") as file:
+        file.write(lines_of(EVENTS[1:2])[:20])
+        file.flush()
+        time.sleep(0.3)
+        file.write(lines_of(EVENTS[1:2])[20:])
+        file.flush()
+        lib.read_until(follower.stdout, b"a.example")
+        assert follower.poll() is None
+        file.write(lines_of(EVENTS[-1:]))
+    assert follower.wait(timeout=lib.TIMEOUT) == 0
+    # And one whose box is killed.
+    record(home, lines_of(EVENTS[:1]))
+    follower = lib.start("events", "b", "--follow")
+    lib.read_until(follower.stdout, b"box b")
+    time.sleep(0.5)
+    assert follower.poll() is None
+    box.process.kill()
+    assert follower.wait(timeout=lib.TIMEOUT) == 0
+
+
+def test_events_follow_no_links(home, place):
+    secret = lib.make_file(place / "secret", lines_of(EVENTS))
+    path = record(home, "")
+    path.unlink()
+    path.symlink_to(secret)
+    done = lib.carrel("events", "b")
+    assert done.returncode == 125 and not done.stdout
+
+
+def test_gc_removes_old_records(home):
+    old, new, runs = (record(home, lines_of(EVENTS), name) for name in ("old", "new", "runs"))
+    for path in (old, runs):
+        for part in (path, path.parent):
+            os.utime(part, (1, time.time() - 31 * 86400))
+    box = Server("runs")
+    dry = lib.carrel("gc", "-n")
+    assert b"would remove the record of the box old" in dry.stderr and old.exists()
+    said = json.loads(output("gc", "--json"))
+    assert said["records"] == ["old"]
+    assert (old.parent.exists(), new.exists(), runs.exists()) == (False, True, True)
+    box.stop()
+    assert json.loads(output("gc", "--json"))["records"] == ["runs"]
+    assert output("gc").startswith("0 removed")
+
+
+# ---- a box and the sockets --------------------------------------------------------------
+
+
+def test_no_box_has_the_sockets(place):
+    """Not with a mount of what they are in; and the directory itself cannot be mounted."""
+    mine = lib.make_dir(place / "runtime", mode=0o700)
+    lib.make_dir(mine / "carrel", mode=0o700)
+    lib.make_file(mine / "other")
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    server.bind(str(mine / "carrel/x.sock"))
+    server.listen()
+    os.chmod(mine / "carrel/x.sock", 0o777)
+    lib.give(mine / "carrel/x.sock")
+    env = {"XDG_RUNTIME_DIR": str(mine)}
+    code = (
+        "import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET);"
+        "open(sys.argv[1] + '/other'); s.connect(sys.argv[1] + '/carrel/x.sock')"
+    )
+    attack = [lib.PYTHON, "-c", code, str(mine)]
+    work = lib.make_dir(place / "work")
+    how = {"cwd": work, "env": env}
+    lib.succeeded(lib.execute(attack))
+    server.settimeout(lib.TIMEOUT)
+    server.accept()[0].close()
+    server.setblocking(False)
+    for mode in ("ro", "rw"):
+        done = lib.box(*attack, opts=[f"--mount={mine}::{mode}"], **how)
+        assert b"PermissionError" in done.stderr, done.stderr
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    for path in (mine / "carrel", mine / "carrel/x.sock"):
+        lib.failed_clearly(lib.box("true", opts=[f"--mount={path}"], **how), "steer boxes")
+    lib.failed_clearly(lib.box("true", cwd=mine, env=env), "what carrel itself goes by")
+    lib.failed_clearly(lib.box("true", cwd=mine / "carrel", env=env), "carrel itself goes by")
+    other = lib.make_dir(place / "empty", mode=0o700)
+    env = {"XDG_RUNTIME_DIR": str(other)}
+    done = lib.box("true", opts=[f"--mount={other}"], cwd=work, env=env)
+    lib.failed_clearly(done, "cannot be hidden", "mkdir")
+    server.close()
