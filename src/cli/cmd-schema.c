@@ -75,6 +75,15 @@ static const struct field agent_fields[] = {
 	FIELDS_END,
 };
 
+static const struct field ssh_fields[] = {
+	FIELD("host", TEXT, "its name in the box"),
+	FIELD("hostname", TEXT, "its real name or address"),
+	FIELD("user", TEXT, "the user there"),
+	FIELD("port", WHOLE, "the port there"),
+	FIELD("key", TEXT, "path of the key on the host, which stays there", .pattern = "^/"),
+	FIELDS_END,
+};
+
 static const struct field layer_fields[] = {
 	FIELD("landlock", WHOLE, "ABI version in use, 0: no Landlock"),
 	FIELD("seccomp", TEXT, "which list of system calls", .choices = "strict|nest"),
@@ -161,6 +170,8 @@ static const struct field plan_fields[] = {
 		.fields = place_fields),
 	FIELD("env", OBJECT, "the environment; values are never shown", .list = true,
 		.fields = env_fields),
+	FIELD("ssh", OBJECT, "hosts it may log in to", .list = true, .optional = true,
+		.fields = ssh_fields),
 	FIELD("collect", TEXT, "what is kept of the box after it ended", .list = true),
 	FIELD("notices", TEXT, "what the user should know", .list = true),
 	FIELD("name", TEXT, "name of the box; not part of the hash"),

@@ -90,7 +90,6 @@ static void check_version(const struct harness *h, const struct agent *a, proble
 		bool said;
 		const struct json_value *at;
 	} later[] = {
-		{ "ssh", a->ssh.n, a->ssh.n ? a->ssh.v[0].self.at : NULL },
 		{ "workspace.mode", is_said(&a->workspace.mode, "overlay"),
 			a->workspace.mode.at },
 		{ "limits.memory", a->limits.memory, NULL },
@@ -160,6 +159,7 @@ void harness_check(const struct harness *h, const struct agent *a, enum job_home
 		check_mine(h, a, bad);
 	check_version(h, a, bad);
 	harness_check_network(a, bad);
+	ssh_check(a, bad);
 	if (h->check && home == HOME_DECLARED)
 		h->check(a, bad);
 	vec_each(e, &a->env)
@@ -482,6 +482,7 @@ void harness_assemble(const struct harness *h, const struct job *job, struct req
 		vec_push(&argv, job->args[i]);
 	vec_push(&argv, NULL);
 	r->argv = argv.v;
+	ssh_assemble(job, r);
 	add_env(h, job, r);
 	vec_each(e, &asked)
 		vec_push(&r->env, *e);

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 #include "base/mem.h"
+#include "harness/ssh.h"
 #include "manifest/manifest.h"
 #include "plan/request.h"
 
@@ -60,6 +61,7 @@ struct job {
 	bool events;              /* headless: print the client's event stream */
 	const char *const *args;  /* more, from the command line; NULL-terminated */
 	const char *login;    /* what goes into the credentials file; NULL: none is needed */
+	ssh_facts_vec ssh;    /* for each entry of the agent's */
 	name_vec variables;   /* of struct harness, those that are set here */
 	const char *key_tail; /* of the first key, in a conversation: see claude.c */
 };

@@ -96,10 +96,11 @@ static const struct key mount_keys[] = {
 
 static const struct key ssh_keys[] = {
 	{ "Host", KEY_STRING, offsetof(struct agent_ssh, host), .required = true,
-		.doc = "The name the agent uses." },
+		.doc = "The name that the agent uses: `ssh NAME`." },
 	{ "IdentityFile", KEY_STRING, offsetof(struct agent_ssh, identity_file),
 		.required = true,
-		.doc = "The private key on the host, absolute or below `~`." },
+		.doc = "The private key on the host: absolute, below `~`, or relative to this "
+		       "file. It is loaded into an ssh-agent outside of the box." },
 	{ "Hostname", KEY_STRING, offsetof(struct agent_ssh, host_name), .required = true,
 		.doc = "The host's real name or address." },
 	{ "User", KEY_STRING, offsetof(struct agent_ssh, user), .required = true,
@@ -107,7 +108,8 @@ static const struct key ssh_keys[] = {
 	{ "Port", KEY_COUNT, offsetof(struct agent_ssh, port), .required = true,
 		.most = "65535", .doc = "The port there." },
 	{ "KnownHostKey", KEY_STRING, offsetof(struct agent_ssh, known_host_key),
-		.doc = "The host's public key." },
+		.doc = "The host's public key, `ssh-ed25519 AAAA...`. If not given, the keys "
+		       "that your own `~/.ssh/known_hosts` has for it." },
 	{ 0 },
 };
 
@@ -189,7 +191,9 @@ const struct key agent_keys[] = {
 		       "prints; anything else is the value itself. A value that begins like "
 		       "one of these is written with a backslash in front." },
 	{ "ssh", KEY_OBJECTS, AT(ssh), .keys = ssh_keys, .size = sizeof(struct agent_ssh),
-		.joins = true, .doc = "Keys the agent can use and not read." },
+		.joins = true,
+		.doc = "Hosts that the agent may log in to, with keys that it can use toward "
+		       "these and not read." },
 	{ "home", KEY_CHOICE, AT(home), .choices = "declared|mine|direct",
 		.standard = "\"declared\"",
 		.doc = "What is in the agent's home: only what is declared here; your own "

@@ -60,6 +60,7 @@ struct host {
 	struct fact *mounts;     /* parallel to request->mounts */
 	struct fact workspace;
 	const char *project, *project_id; /* the root that stands for the project, and its id */
+	const char *sockets; /* where the agents of boxes with ssh keys listen, or NULL */
 	VEC(struct rule) rules;
 	VEC(const char *) notices; /* for the person, before the confirmation */
 	net_rule_vec net_rules;    /* what the entries of the request came to */

@@ -25,6 +25,10 @@ int plan_order_places(struct plan *p, struct fault *f);
 /* rules.c: pins, protected, hidden and stubs on top of the binds that are there. */
 int plan_add_rules(const struct host *h, struct plan *p, struct fault *f);
 
+/* ssh.c: the agent's socket; after all other places, none of which may show a key. */
+int plan_add_ssh(const struct request *r, const struct host *h, struct plan *p,
+	struct fault *f);
+
 /* sandbox.c: for the agent, once all places are there. */
 const char *plan_sandbox_text(const struct plan *p);
 

@@ -54,7 +54,7 @@ struct place {
 	bool device; /* a bind on which device nodes work: /dev only */
 	bool create; /* the target lies in the box's own root: make it; else it must exist */
 	bool moved;  /* a bind that is elsewhere in the box than on the host */
-	bool named;  /* text holds the box's name, and is not part of the hash */
+	bool named;  /* text or source has the box's name in it, and is not part of the hash */
 	bool sealed; /* FILE: the box could write what it lies in, so it is mounted on itself */
 	bool own;    /* BIND: of the instance, not of the user's */
 	bool declared; /* BIND: a manifest asked for it */
@@ -116,6 +116,7 @@ struct plan {
 
 	VEC(struct place) places;
 	VEC(struct plan_env) env;
+	VEC(struct request_ssh) ssh;
 	VEC(const char *) notices; /* for the person, before the confirmation */
 	inode_vec known;           /* as in struct host; neither shown nor hashed */
 };

@@ -103,8 +103,8 @@ static void json_place(struct json *j, const struct place *place, bool for_hash)
 	json_open(j, NULL, '{');
 	json_string(j, "kind", place_kind_name(place->kind));
 	json_string(j, "target", place->target);
-	/* A box's own layer has another name each time. */
-	if (place->source && !(for_hash && place->kind == PLACE_OVERLAY))
+	/* A box's own layer has another name each time, and so may its agent's socket. */
+	if (place->source && !(for_hash && (place->kind == PLACE_OVERLAY || place->named)))
 		json_string(j, "source", place->source);
 	json_list(j, "lower", place->lowers);
 	json_list(j, "files", place->files);
@@ -211,6 +211,21 @@ static void json_agent(struct json *j, const struct request_agent *a)
 	json_close(j, '}');
 }
 
+static void json_ssh(struct json *j, const struct plan *p)
+{
+	json_open(j, "ssh", '[');
+	vec_each(s, &p->ssh) {
+		json_open(j, NULL, '{');
+		json_string(j, "host", s->host);
+		json_string(j, "hostname", s->host_name);
+		json_string(j, "user", s->user);
+		json_number(j, "port", s->port);
+		json_string(j, "key", s->key);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
 /* Everything that makes the box what it is; its name and hash are not part of that. */
 static void json_body(struct json *j, const struct plan *p, bool for_hash)
 {
@@ -250,6 +265,8 @@ static void json_body(struct json *j, const struct plan *p, bool for_hash)
 		json_close(j, '}');
 	}
 	json_close(j, ']');
+	if (p->ssh.n)
+		json_ssh(j, p);
 	json_open(j, "collect", '[');
 	json_close(j, ']');
 	json_open(j, "notices", '[');
@@ -374,6 +391,15 @@ static void wrap_end(struct wrapped *w)
 		str_addc(w->out, '\n');
 }
 
+/* Where it may log in to, and with what. */
+static void print_ssh(const struct plan *p, bool colour, struct str *out)
+{
+	vec_each(s, &p->ssh)
+		line(out, colour, s == p->ssh.v ? "ssh" : "",
+			mem_printf("%s: %s@%s port %u, with %s, which stays outside", s->host,
+				s->user, s->host_name, s->port, s->key));
+}
+
 /* What moved says where it comes from. */
 static void print_places(const struct plan *p, bool colour, struct str *out, const char *label,
 	bool (*want)(const struct place *place))
@@ -452,7 +478,8 @@ static bool is_asked_rw(const struct place *p)
 
 static bool is_ro(const struct place *p)
 {
-	return (p->kind == PLACE_BIND && !p->rw && !p->device) || p->kind == PLACE_COPY;
+	return (p->kind == PLACE_BIND && !p->rw && !p->device && !p->named) ||
+		p->kind == PLACE_COPY;
 }
 
 static bool is_overlay(const struct place *p)
@@ -555,6 +582,7 @@ void plan_print(const struct plan *p, bool colour, struct str *out)
 	print_places(p, colour, out, "layered", is_overlay);
 	print_places(p, colour, out, "scratch", is_scratch);
 	print_network(p, colour, out);
+	print_ssh(p, colour, out);
 	print_env(p, colour, out);
 	print_programs(p, colour, out);
 	line(out, colour, "limits", limits_text(p));

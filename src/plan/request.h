@@ -111,6 +111,20 @@ struct request_overlay {
 	const char *why;
 };
 
+/* Where a box finds the agent that has its ssh keys. */
+#define REQUEST_SSH_SOCKET "/etc/carrel/ssh-agent"
+#define REQUEST_SSH_SUFFIX ".agent" /* of the socket on the host, after the box's name */
+
+/* A host to log in to, with a key that stays outside. */
+struct request_ssh {
+	const char *host; /* its name in the box */
+	const char *host_name, *user;
+	unsigned int port;
+	const char *key;   /* the private key's path on the host, canonical */
+	const char *to;    /* where the key may be used, as ssh-add has it */
+	const char *known; /* the keys that this host shows, as lines of known_hosts */
+};
+
 /* For the person who is asked, and for the record: what the agent is made of. */
 struct request_agent {
 	const char *name, *harness, *model;
@@ -140,6 +154,7 @@ struct request {
 	VEC(struct part_file) part_files;
 	bool sandbox; /* tell the agent in HARNESS_DIR/SANDBOX.md what this box is */
 	VEC(struct request_env) env;
+	VEC(struct request_ssh) ssh;
 	VEC(const char *) notices; /* for the person, before the confirmation */
 	VEC(const char *) protect; /* paths or patterns below the workspace; "!x" takes back */
 	VEC(const char *) hide;

@@ -167,7 +167,8 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 		(rc = resolve_limits(r, h, &p, f)) < 0 ||
 		(rc = resolve_layers(r, h, &p, f)) < 0 ||
 		(rc = plan_add_network(r, h, &p, f)) < 0 ||
-		(rc = plan_add_places(r, h, &p, f)) < 0 || (rc = plan_order_places(&p, f)) < 0)
+		(rc = plan_add_places(r, h, &p, f)) < 0 ||
+		(rc = plan_add_ssh(r, h, &p, f)) < 0 || (rc = plan_order_places(&p, f)) < 0)
 		return rc;
 	if ((rc = plan_add_rules(h, &p, f)) < 0)
 		return rc;

@@ -143,6 +143,18 @@ static void add_network(const struct plan *p, struct str *out)
 	add_refusals(p, out);
 }
 
+static void list_hosts(const struct plan *p, struct str *out)
+{
+	if (p->ssh.n)
+		str_add(out,
+			"\nYou can log in to these with ssh; the keys are outside of the box "
+			"and "
+			"work toward these hosts alone:\n\n");
+	vec_each(s, &p->ssh)
+		str_addf(out, "- `%s` (%s@%s, port %u)\n", s->host, s->user, s->host_name,
+			s->port);
+}
+
 const char *plan_sandbox_text(const struct plan *p)
 {
 	struct str out = { 0 };
@@ -166,6 +178,7 @@ const char *plan_sandbox_text(const struct plan *p)
 		"own; the user sees it with `carrel instances diff` and decides what to keep:",
 		layers);
 	list(p, &out, "You can also read:", reads);
+	list_hosts(p, &out);
 	list(p, &out,
 		"These cannot be changed or made, because programs outside run or obey them. "
 		"Ask "

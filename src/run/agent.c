@@ -6,6 +6,8 @@
  */
 #include "run/agent.h"
 #include "run/base-url.h"
+#include "run/program.h"
+#include "run/ssh-keys.h"
 #include "run/survey.h"
 #include "harness/harness.h"
 #include "manifest/trust.h"
@@ -42,31 +44,6 @@ int agent_workspace(const struct request *r, const char **ret, struct fault *f)
 
 /* ---- the client ---- */
 
-static bool is_program(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
-/* On the user's PATH, but nothing that an agent could have put into the workspace. */
-static const char *search_path(const char *name, const char *workspace)
-{
-	const char *at = getenv("PATH");
-	char real[PATH_MAX];
-
-	for (at = at ? at : "/usr/local/bin:/usr/bin:/bin"; *at; at += *at == ':') {
-		size_t n = strcspn(at, ":");
-		const char *path = mem_printf("%.*s/%s", (int)n, at, name);
-
-		at += n;
-		if (path[0] == '/' && is_program(path) && realpath(path, real) &&
-			!path_within(real, workspace))
-			return mem_strdup(real);
-	}
-	return NULL;
-}
-
 static bool is_script(const char *path)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -98,7 +75,7 @@ static int no_client(const struct harness *h, struct fault *f)
 
 const char *agent_program(const struct harness *h, const char *workspace)
 {
-	return h->program ? search_path(h->program, workspace) : NULL;
+	return h->program ? program_find(h->program, workspace) : NULL;
 }
 
 static int find_client(const struct harness *h, const struct agent *a, struct job *job,
@@ -229,7 +206,7 @@ static int find_commands(const struct job *job, struct request *r, struct fault 
 
 	if (survey_project(job->workspace, &p, f) < 0)
 		return -EINVAL;
-	never = path_within(job->workspace, p.root) ? p.root : job->workspace;
+	never = program_never(job->workspace, p.root);
 	vec_each(e, &r->env) {
 		char real[PATH_MAX];
 		const char *program;
@@ -238,7 +215,7 @@ static int find_commands(const struct job *job, struct request *r, struct fault 
 		if (e->how != ENV_COMMAND)
 			continue;
 		program = strchr(e->argv[0], '/') ? realpath(e->argv[0], real)
-						  : search_path(e->argv[0], never);
+						  : program_find(e->argv[0], never);
 		if (!program)
 			return fault_set(f, 0, "%s: there is no program '%s'", e->why,
 				str_visible(e->argv[0]));
@@ -358,7 +335,8 @@ static int load_agent(const struct agent_options *o, struct job *job, struct age
 	h = harness_find(agent->harness.text ? agent->harness.text : "claude");
 	job->kind = harness_home(agent, !o->name);
 	harness_check(h, agent, job->kind, &ret->bad);
-	if (ret->bad.n)
+	rc = ret->bad.n ? 0 : ssh_keys_look(job, &ret->bad, f);
+	if (rc < 0 || ret->bad.n)
 		return -EINVAL;
 	*ret_harness = h;
 	return check_trust(&m, agent, ret, f);

@@ -3,6 +3,7 @@
 #include "run/leads.h"
 #include "run/planted.h"
 #include "run/secrets.h"
+#include "run/ssh-agent.h"
 #include "run/supervise.h"
 #include "run/survey.h"
 #include "plan/host.h"
@@ -137,6 +138,7 @@ void run_release(note_vec *ret)
 {
 	struct fault f = { 0 };
 
+	ssh_agent_stop();
 	if (session_end(&session, &f) < 0)
 		vec_push(ret,
 			mem_printf("what the box changed is not kept yet: %s", fault_line(&f)));
@@ -158,6 +160,8 @@ int run_plan(const struct request *r, enum run_for what, const struct plan **ret
 		rc = begin_session(&all, what, f);
 	if (rc == 0)
 		rc = survey_host(&all, &host, f);
+	if (rc == 0 && all.ssh.n)
+		rc = ssh_agent_dir(what == RUN_TO_START, &host.sockets, f);
 	if (rc == 0)
 		egress_rules(policy, &host.net_rules);
 	if (rc == 0)
@@ -207,8 +211,11 @@ static int fetch_values(const struct plan *p, struct fault *f)
 	return rc;
 }
 
+/* What must be fetched, or asked for, when the plan is agreed on and before the box begins. */
 static bool has_secrets(const struct request *r)
 {
+	if (r->ssh.n)
+		return true;
 	vec_each(e, &r->env)
 		if (e->how == ENV_PROMPT || e->how == ENV_COMMAND)
 			return true;
@@ -292,6 +299,8 @@ int run_box(const struct request *r, const struct plan *p, const struct run_opti
 			rc = run_plan(r, RUN_TO_START, &planning.plan, f);
 		if (rc == 0)
 			rc = fetch_values(planning.plan, f);
+		if (rc == 0 && r->ssh.n)
+			rc = ssh_agent_start(planning.plan, f);
 	}
 	if (rc < 0)
 		return rc;

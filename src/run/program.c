@@ -1,0 +1,125 @@
+#include "run/program.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_OUTPUT = 1 << 20 };
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+const char *program_never(const char *workspace, const char *project)
+{
+	return path_within(workspace, project) ? project : workspace;
+}
+
+const char *program_find(const char *name, const char *never)
+{
+	const char *at = getenv("PATH");
+	char real[PATH_MAX];
+
+	for (at = at ? at : "/usr/local/bin:/usr/bin:/bin"; *at; at += *at == ':') {
+		size_t n = strcspn(at, ":");
+		const char *path = mem_printf("%.*s/%s", (int)n, at, name);
+
+		at += n;
+		if (path[0] == '/' && is_program(path) && realpath(path, real) &&
+			!path_within(real, never))
+			return mem_strdup(real);
+	}
+	return NULL;
+}
+
+/* In the root directory: what an argument names is named whole. */
+static int spawn(const char *const *argv, int out, pid_t *ret)
+{
+	posix_spawn_file_actions_t files;
+	int err = posix_spawn_file_actions_init(&files);
+
+	if (err)
+		return -err;
+	err = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+	if (!err)
+		err = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null",
+			O_RDONLY, 0);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&files, out, STDERR_FILENO);
+	if (!err)
+		err = posix_spawn_file_actions_addchdir_np(&files, "/");
+	if (!err)
+		err = posix_spawn(ret, argv[0], &files, NULL, (char *const *)argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	return -err;
+}
+
+int program_wait(int pid)
+{
+	int status = 0;
+	pid_t got;
+
+	do
+		got = waitpid(pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : status;
+}
+
+static int collect(const char *const *argv, const char **ret, int *ret_status)
+{
+	char *out = mem_alloc(MOST_OUTPUT + 1);
+	auto_close int from = -1, to = -1;
+	size_t len = 0;
+	ssize_t n = 1;
+	int ends[2], rc;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	from = ends[0];
+	to = ends[1];
+	rc = spawn(argv, to, &pid);
+	if (rc < 0)
+		return rc;
+	fd_close(&to);
+	while (n && len < MOST_OUTPUT) {
+		n = read(from, out + len, MOST_OUTPUT - len);
+		if (n < 0 && errno != EINTR)
+			break;
+		len += n > 0 ? (size_t)n : 0;
+	}
+	fd_close(&from); /* who has more to say is ended by it */
+	rc = program_wait(pid);
+	if (rc < 0 || n)
+		return rc < 0 ? rc : -EFBIG;
+	out[len] = '\0';
+	*ret = out;
+	*ret_status = rc;
+	return 0;
+}
+
+int program_output(const char *const *argv, const char **ret, int *ret_status)
+{
+	struct sigaction plain = { .sa_handler = SIG_DFL }, old;
+	int rc;
+
+	/* A parent that ignores it leaves that to us, and no status would be kept. */
+	sigaction(SIGCHLD, &plain, &old);
+	rc = collect(argv, ret, ret_status);
+	sigaction(SIGCHLD, &old, NULL);
+	return rc;
+}

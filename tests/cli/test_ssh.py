@@ -1,0 +1,513 @@
+"""Hosts that an agent may log in to, against a real sshd: the key works, and is not there."""
+
+import contextlib
+import json
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import textwrap
+
+import lib
+import pytest
+
+SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin:/sbin")
+
+
+def keygen(path, *more, passphrase=""):
+    args = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", "", "-f", path]
+    subprocess.run([*args, *more], check=True, stdin=subprocess.DEVNULL)
+    for file in (path, f"{path}.pub"):
+        lib.give(file)
+    return path
+
+
+def public(path):
+    """TYPE BLOB"""
+    return " ".join((path.parent / f"{path.name}.pub").read_text().split()[:2])
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+# OpenSSH wants its user to have an account, which the user of the tests may lack.
+ACCOUNT = "tester"
+MOUNT = 'mount --bind "$1" /etc/passwd && shift && exec "$@"'
+
+
+def user():
+    return ACCOUNT if lib.ROOT else pwd.getpwuid(lib.UID).pw_name
+
+
+def known(argv):
+    """argv such that it runs as a user with an account."""
+    if not lib.ROOT:
+        return list(argv)
+    passwd = lib.root() / "passwd"
+    if not passwd.exists():
+        line = f"{ACCOUNT}:x:{lib.UID}:{lib.GID}::{lib.root()}:/bin/sh\n"
+        passwd.write_text(pathlib.Path("/etc/passwd").read_text() + line)
+    unshare = [shutil.which("unshare"), "-m", "sh", "-c", MOUNT, "sh", passwd]
+    return [*unshare, *lib.as_user(argv)]
+
+
+class Server:
+    """An sshd on the loopback, run by the user of the tests, for one key."""
+
+    def __init__(self, top, authorized):
+        self.top, self.port, self.user = lib.make_dir(top), free_port(), user()
+        self.key = keygen(top / "host")
+        lib.make_file(top / "authorized", authorized + "\n")
+        lib.make_file(
+            top / "config",
+            textwrap.dedent(f"""\
+                ListenAddress 127.0.0.1
+                Port {self.port}
+                HostKey {top}/host
+                PidFile none
+                AuthorizedKeysFile {top}/authorized
+                StrictModes no
+                UsePAM no
+                PasswordAuthentication no
+                KbdInteractiveAuthentication no
+                LogLevel VERBOSE
+                """),
+        )
+        args = [SSHD, "-D", "-f", top / "config", "-E", top / "log"]
+        self.process = subprocess.Popen(known(args), stdin=subprocess.DEVNULL)
+        lib.wait_for(self.answers, "sshd")
+
+    def answers(self):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+            return True
+        return False
+
+    def log(self):
+        return (self.top / "log").read_text()
+
+    def accepted(self):
+        return self.log().count("Accepted publickey")
+
+    def entry(self, key, name="there", **more):
+        return {
+            "Host": name,
+            "IdentityFile": str(key),
+            "Hostname": "127.0.0.1",
+            "User": self.user,
+            "Port": self.port,
+            "KnownHostKey": public(self.key),
+            **more,
+        }
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def key(home):
+    lib.make_dir(home / ".ssh", mode=0o700)
+    return keygen(home / ".ssh" / "id")
+
+
+@pytest.fixture
+def serve(place, key):
+    """serve(): one more sshd that takes the key."""
+    servers = []
+
+    def one(authorized=key):
+        servers.append(Server(place / f"sshd{len(servers)}", public(authorized)))
+        return servers[-1]
+
+    yield one
+    for server in servers:
+        server.end()
+
+
+def sockets():
+    return sorted(path.name for path in lib.runtime().rglob("*.agent"))
+
+
+def agents():
+    """Those that are ours: they have the name of a box in their arguments."""
+    return [pid for pid in lib.processes("ssh-agent") if b".agent" in cmdline(pid)]
+
+
+def cmdline(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read()
+    return b""
+
+
+def nothing_left():
+    lib.wait_for(lambda: not agents(), "the ssh-agents to end")
+    assert sockets() == []
+
+
+class Agent:
+    """An agent of the user's own manifest: it needs no approval."""
+
+    def __init__(self, home, *entries, **more):
+        self.path = home / ".config" / "carrel" / "carrel.json"
+        agent = {"harness": "command", "command": ["sh"], "network": "host", "ssh": entries}
+        lib.make_file(self.path, json.dumps({"agents": {"a": {**agent, **more}}}))
+
+    def argv(self, script, opts=()):
+        return [lib.program(), "run", "-y", *opts, "a", "--", "-c", script]
+
+    def sh(self, script, *opts, **how):
+        return lib.execute(known(self.argv(script, opts)), user=False, **how)
+
+    def start(self, script, *opts, **how):
+        process = subprocess.Popen(
+            known(self.argv(script, opts)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            bufsize=0,
+            cwd=lib.current.cwd,
+            env=lib.environment(),
+        )
+        lib.started.append(process)
+        return process
+
+
+# ---- what works -------------------------------------------------------------------------
+
+
+def test_login(home, project, key, serve):
+    """By the alias and by the real name; the key is nowhere in the box."""
+    server = serve()
+    agent = Agent(home, server.entry(key))
+    script = (
+        "ssh there echo by-alias; ssh 127.0.0.1 echo by-name;"
+        f"cat {key} || echo no-key; ssh-add -l; ls -la ~/.ssh"
+    )
+    out = lib.succeeded(agent.sh(script)).decode()
+    assert "by-alias\n" in out and "by-name\n" in out, (out, server.log())
+    assert "no-key" in out and "ED25519" in out
+    assert server.accepted() == 2
+    nothing_left()
+
+
+def test_git(home, project, key, serve, place):
+    server = serve()
+    bare = place / "bare.git"
+    lib.git("init", "-q", "-b", "main", "--bare", str(bare))
+    agent = Agent(home, server.entry(key))
+    url = f"ssh://{server.user}@there{bare}"
+    done = agent.sh(
+        f"git push -q {url} main && git clone -q {url} /tmp/c && cat /tmp/c/src/main.c",
+    )
+    assert b"int main" in lib.succeeded(done)
+    assert server.accepted() >= 1
+
+
+def test_two_keys_for_one_host(home, project, key, serve):
+    """The alias says which: a server that knows only one of them refuses the other."""
+    other = keygen(home / ".ssh" / "other")
+    server = serve(other)
+    agent = Agent(home, server.entry(key, "first"), server.entry(other, "second"))
+    script = "ssh -o BatchMode=yes first true; echo $?; ssh second echo second"
+    done = agent.sh(script)
+    assert lib.succeeded(done) == b"255\nsecond\n", done.stderr
+    assert server.accepted() == 1
+
+
+def test_known_hosts_of_the_user(home, project, key, serve):
+    """Hashed, as many systems have them; a key that was revoked does not count."""
+    server = serve()
+    entry = server.entry(key)
+    line = f"[127.0.0.1]:{server.port} {entry.pop('KnownHostKey')}\n"
+    agent = Agent(home, entry)
+    done = agent.sh("true")
+    assert done.returncode == 125 and b"no key of [127.0.0.1]" in done.stderr
+    path = lib.make_file(home / ".ssh" / "known_hosts", line)
+    subprocess.run(["ssh-keygen", "-q", "-H", "-f", path], check=True, capture_output=True)
+    assert b"127.0.0.1" not in path.read_bytes()
+    lib.give(path)
+    assert lib.succeeded(agent.sh("ssh there echo hello")) == b"hello\n"
+    lib.make_file(path, line + "@revoked " + line)
+    done = agent.sh("true")
+    assert done.returncode == 125 and b"no key of [127.0.0.1]" in done.stderr
+
+
+def test_passphrase(home, project, serve, place):
+    """Asked for on the terminal before the box begins, without echo."""
+    lib.make_dir(home / ".ssh", mode=0o700)
+    locked = keygen(home / ".ssh" / "locked", passphrase="open sesame")
+    server = Server(place / "sshd", public(locked))
+    try:
+        agent = Agent(home, server.entry(locked))
+        child = lib.terminal(known(agent.argv("ssh there echo hel''lo")), user=False)
+        child.expect("Enter passphrase for .*locked")
+        lib.wait_for(lambda: not child.getecho(), "no echo")
+        child.sendline("wrong")
+        child.expect("Bad passphrase, try again")
+        lib.wait_for(lambda: not child.getecho(), "no echo")
+        child.sendline("open sesame")
+        child.expect("hello")
+        assert lib.finish(child) == 0
+        done = agent.sh("echo started")
+    finally:
+        server.end()
+    assert done.returncode == 125 and b"started" not in done.stdout
+    assert b"ssh-add does not load the key" in done.stderr
+    nothing_left()
+
+
+# ---- what does not ----------------------------------------------------------------------
+
+# Sign for any session: what the protocol has to offer to somebody who makes no connection.
+SIGN = r"""
+import os, socket, struct
+def text(b): return struct.pack(">I", len(b)) + b
+def ask(b):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(os.environ["SSH_AUTH_SOCK"])
+    s.sendall(text(b))
+    return s.recv(65536)[4]
+import base64
+blob = base64.b64decode(open("/etc/carrel/ssh/there.pub").read().split()[1])
+login = text(b"x" * 32) + b"\x32" + text(b"USER") + text(b"ssh-connection") \
+    + text(b"publickey") + b"\x01" + text(b"ssh-ed25519") + text(blob)
+print("login", ask(b"\x0d" + text(blob) + text(login) + struct.pack(">I", 0)))
+print("data", ask(b"\x0d" + text(blob) + text(b"anything") + struct.pack(">I", 0)))
+print("library", ask(b"\x14" + text(b"/usr/lib/x86_64-linux-gnu/libc.so.6") + text(b"")))
+print("list", ask(b"\x0b"))
+"""
+FAILURE, LIST = 5, 12
+
+
+def test_another_host(home, project, key, serve):
+    """It takes the key, and is not declared: the agent does not sign for it."""
+    server, other = serve(), serve()
+    agent = Agent(home, server.entry(key))
+    to = f"-F none -p {other.port} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
+    script = f"ssh {to} -o BatchMode=yes {user()}@127.0.0.1 true; echo $?; ssh there echo fine"
+    done = agent.sh(script)
+    assert lib.succeeded(done) == b"255\nfine\n", done.stderr
+    assert (server.accepted(), other.accepted()) == (1, 0)
+    assert "Connection from" in other.log(), "it got as far as that"
+    # The same with the key declared for both.
+    agent = Agent(home, server.entry(key), other.entry(key, "other"))
+    assert lib.succeeded(agent.sh("ssh there echo 1; ssh other echo 2")) == b"1\n2\n"
+    assert other.accepted() == 1
+
+
+def test_another_user(home, project, key, serve):
+    """A user that is not declared: nothing is signed, so the server has nothing to judge."""
+    server = serve()
+    agent = Agent(home, server.entry(key, User="somebody"))
+    done = agent.sh(f"ssh -v -o BatchMode=yes {user()}@there true; echo $?")
+    assert lib.succeeded(done) == b"255\n"
+    assert server.accepted() == 0
+    assert b"agent refused operation" in done.stderr
+
+
+def test_a_host_with_another_key(home, project, key, serve):
+    """An impostor is not spoken to; nor would the agent sign for it."""
+    server, other = serve(), serve()
+    agent = Agent(home, server.entry(key, KnownHostKey=public(other.key)))
+    done = agent.sh(
+        "ssh there true; echo $?;"
+        "ssh -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o BatchMode=yes"
+        " there true; echo $?"
+    )
+    assert lib.succeeded(done) == b"255\n255\n"
+    assert b"Host key verification failed" in done.stderr
+    assert server.accepted() == 0
+
+
+def test_what_the_agent_signs(home, project, key, serve):
+    """No login to a session that no host has signed, no other data, and it loads no library."""
+    agent = Agent(home, serve().entry(key))
+    lib.make_file(project / "sign.py", SIGN.replace("USER", user()))
+    out = lib.succeeded(agent.sh(f"{lib.PYTHON} sign.py")).decode().splitlines()
+    assert out == [f"login {FAILURE}", f"data {FAILURE}", f"library {FAILURE}", f"list {LIST}"]
+
+
+def test_files_cannot_be_changed(home, project, key, serve):
+    agent = Agent(home, serve().entry(key))
+    script = """
+        for f in ~/.ssh/config ~/.ssh/known_hosts /etc/carrel/ssh/there.pub; do
+            echo x >>$f || rm -f $f || mv $f $f.old || echo kept
+        done
+        rm -f /etc/carrel/ssh-agent || mv /etc/carrel /etc/x || echo kept
+        ssh there echo fine"""
+    assert lib.succeeded(agent.sh(script)) == b"kept\n" * 4 + b"fine\n"
+
+
+def test_another_box(home, project, key, serve):
+    """It sees no socket of the first box's, neither in the box nor by the host's path."""
+    agent = Agent(home, serve().entry(key))
+    first = agent.start("echo started; read x")
+    lib.read_until(first.stdout, b"started")
+    (name,) = sockets()
+    path = next(lib.runtime().rglob(name))
+    connect = f"import socket; socket.socket(socket.AF_UNIX).connect('{path}')"
+    assert lib.execute([lib.PYTHON, "-c", connect]).returncode == 0, "it is there"
+    for opts in ((), ("--network", "host")):
+        done = lib.box(lib.PYTHON, "-c", connect, opts=opts)
+        assert done.returncode == 1 and b"FileNotFoundError" in done.stderr
+        done = lib.box("sh", "-c", "ls /etc/carrel; echo ${SSH_AUTH_SOCK-none}", opts=opts)
+        assert done.stdout == b"none\n"
+    second = agent.start("ssh-add -l; echo started; read x")
+    lib.read_until(second.stdout, b"started")
+    assert len(sockets()) == 2 and len(agents()) == 2
+    # Whoever empties one agent empties no other.
+    third = agent.sh("ssh-add -D; ssh-add -l; echo end")
+    assert b"no identities" in third.stdout
+    first.communicate(b"\n")
+    second.communicate(b"\n")
+    nothing_left()
+
+
+def test_killed(home, project, key, serve):
+    """With the supervisor the agent ends and takes its socket along."""
+    agent = Agent(home, serve().entry(key))
+    process = agent.start("echo started; sleep 1000")
+    lib.read_until(process.stdout, b"started")
+    (pid,) = agents()
+    assert len(sockets()) == 1
+    process.kill()
+    nothing_left()
+    assert not cmdline(pid)
+
+
+def test_agent_killed_too(home, project, key, serve):
+    """Both at once leave a socket; the next box with keys removes it."""
+    agent = Agent(home, serve().entry(key))
+    process = agent.start("echo started; sleep 1000", "--name", "lost")
+    lib.read_until(process.stdout, b"started")
+    (pid,) = agents()
+    os.kill(pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+    lib.wait_for(lambda: not agents(), "its end")
+    assert sockets() == ["lost.agent"]
+    lib.succeeded(agent.sh("ssh there true"))
+    assert sockets() == []
+
+
+def test_agent_ended_under_the_box(home, project, key, serve):
+    """The box goes on, and ends as ever."""
+    agent = Agent(home, serve().entry(key))
+    process = agent.start("echo started; read x; ssh-add -l; exit 7")
+    lib.read_until(process.stdout, b"started")
+    (pid,) = agents()
+    os.kill(pid, signal.SIGKILL)
+    _, err = process.communicate(b"\n", timeout=lib.TIMEOUT)
+    assert process.returncode == 7 and b"Error connecting to agent" in err
+    lib.succeeded(agent.sh("true"))
+    nothing_left()
+
+
+def test_limits(home, project, key, serve):
+    """Connections without end, and keys without end: the box's own agent refuses or ends."""
+    agent = Agent(home, serve().entry(key))
+    script = """
+        ssh-keygen -q -t rsa -b 1024 -N '' -f k 2>/dev/null || ssh-keygen -q -t rsa -N '' -f k
+        ssh-add -q k && echo added
+        """
+    assert lib.succeeded(agent.sh(script)) == b"added\n"
+    process = agent.start("echo started; read x")
+    lib.read_until(process.stdout, b"started")
+    (pid,) = agents()
+    limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
+    assert re.search(r"Max open files +64 +64", limits)
+    assert re.search(rf"Max data size +{64 << 20} ", limits)
+    assert re.search(r"Max core file size +0 ", limits)
+    environ = pathlib.Path(f"/proc/{pid}/environ").read_text() if lib.ROOT else ""
+    assert "HOME" not in environ and "DISPLAY" not in environ
+    process.communicate(b"\n")
+
+
+# ---- what is looked at before anybody is asked ------------------------------------------
+
+
+def refused(agent, *words):
+    done = agent.sh("echo started")
+    assert done.returncode == 125 and b"started" not in done.stdout
+    for word in words:
+        assert word in done.stderr.decode(), (word, done.stderr)
+    assert sockets() == [] and agents() == []
+
+
+def test_bad_keys(home, project, key, serve):
+    server = serve()
+    for path, mode, words in (
+        (home / "absent", None, ["No such file"]),
+        (home, None, ["is no file"]),
+        (lib.make_file(home / "open", key.read_text()), 0o644, ["mode 0644", "chmod 600"]),
+        (lib.make_file(home / "text", "no key\n"), 0o600, ["does not tell its public half"]),
+        (lib.make_file(project / "mine", key.read_text()), 0o600, ["lies in the workspace"]),
+    ):
+        if mode:
+            path.chmod(mode)
+        refused(Agent(home, server.entry(path)), "ssh[0].IdentityFile", str(path), *words)
+
+
+def test_a_mount_shows_the_key(home, project, key, serve):
+    entry = serve().entry(key)
+    shown = f"the box could read the key {key}"
+    refused(Agent(home, entry, mounts=[{"source": "~"}]), shown)
+    refused(Agent(home, entry, mounts=[{"source": "~/.ssh", "target": "/k"}]), shown)
+    lib.make_dir(home / "else")
+    lib.succeeded(Agent(home, entry, mounts=[{"source": "~/else"}]).sh("true"))
+
+
+def test_without_openssh(home, project, key, serve):
+    agent = Agent(home, serve().entry(key))
+    path = lib.make_dir(home / "bin")
+    for name in ("sh", "ssh-keygen", "ssh-agent"):
+        os.symlink(shutil.which(name), path / name)
+    done = agent.sh("echo started", env={"PATH": str(path)})
+    lib.failed_clearly(done, "no program 'ssh-add'", "openssh-client")
+
+
+def test_programs_of_the_project(home, project, key, serve):
+    """An agent may have left an ssh-agent in the project: it is not run."""
+    agent = Agent(home, serve().entry(key))
+    for name in ("ssh-agent", "ssh-add", "ssh-keygen"):
+        lib.make_file(project / "bin" / name, "#!/bin/sh\ntouch ../executed\n", mode=0o755)
+    env = {"PATH": f"{project}/bin:/usr/bin:/bin"}
+    assert lib.succeeded(agent.sh("/usr/bin/ssh there echo fine", env=env)) == b"fine\n"
+    assert not (project.parent / "executed").exists()
+
+
+def test_without_a_network(home, project, key, serve):
+    agent = Agent(home, serve().entry(key), network="none")
+    done = agent.sh("ssh -o ConnectTimeout=5 there true; echo $?")
+    assert lib.succeeded(done) == b"255\n"
+    assert b'no network: the hosts that "ssh" declares cannot be reached' in done.stderr
+
+
+def test_plan(home, project, key, serve):
+    """It names host and key, and says that the key stays; and makes nothing."""
+    server = serve()
+    Agent(home, server.entry(key))
+    before = lib.snapshot(lib.runtime()), lib.snapshot(home)
+    text = lib.succeeded(
+        lib.execute(known([lib.program(), "plan", "a"]), user=False),
+    ).decode()
+    assert f"there: {user()}@127.0.0.1 port {server.port}, with {key}, which stays" in text
+    plans = []
+    for name in ("one", "two"):
+        argv = known([lib.program(), "plan", "--json", "--name", name, "a"])
+        plans.append(json.loads(lib.succeeded(lib.execute(argv, user=False))))
+    assert plans[0]["ssh"] == [{"host": "there", "hostname": "127.0.0.1", "user": user(),
+                                "port": server.port, "key": str(key)}]  # fmt: skip
+    assert plans[0]["hash"] == plans[1]["hash"], "the name of the box is not part of it"
+    places = {place["target"]: place for place in plans[0]["places"]}
+    assert places["/etc/carrel/ssh-agent"]["source"].endswith("/one.agent")
+    assert key.read_text().splitlines()[1] not in json.dumps(plans)
+    assert (lib.snapshot(lib.runtime()), lib.snapshot(home)) == before
