@@ -6,16 +6,16 @@
  * so it is told what not to do before it starts:
  *
  * - Each key is bound to user and host (ssh-add -h). ssh-agent signs for a session only when
- *   the host's own key has signed that session, so what a program in the box claims about where
- *   it is connected to does not count; nor does it sign anything that is no login.
- * - No libraries for hardware tokens (-P; CVE-2023-38408), no helper programs, and no environment:
- *   keys that the box adds itself must not lead to a device, a window or a file.
+ *   the host's own key has signed that session, so what a program in the box claims about
+ *   where it is connected to does not count; nor does it sign anything that is no login.
+ * - No libraries for hardware tokens (-P; CVE-2023-38408), no helper programs, and no
+ *   environment: keys that the box adds itself must not lead to a device or a window.
  * - Limits on memory and descriptors, and no core file: keys may be added without end.
  *
  * It ends with us, however we end: the kernel sends it SIGTERM, on which it removes its socket.
  * That signal is forgotten when a program with a set-group-id bit is executed, as ssh-agent is
- * in some systems; therefore no_new_privs. Only after both were killed a socket stays, until the
- * next start of a box with keys finds that its name is nobody's.
+ * in some systems; therefore no_new_privs. Only after both were killed a socket stays, until
+ * the next start of a box with keys finds that its name is nobody's.
  */
 #include "run/ssh-agent.h"
 #include "run/program.h"

@@ -1,9 +1,9 @@
 /*
  * run/ssh-keys.c - what this machine has to say to the hosts that an agent may log in to
  *
- * Done before anybody is asked: a key that is missing, or that ssh would not take, is found now.
- * carrel never reads a private key: its public half is what ssh-keygen says it is, which needs
- * no passphrase. ssh-keygen also looks into known_hosts, where names may be hashed.
+ * Done before anybody is asked: a key that is missing, or that ssh would not take, is found
+ * now. carrel never reads a private key: its public half is what ssh-keygen says it is, which
+ * needs no passphrase. ssh-keygen also looks into known_hosts, where names may be hashed.
  *
  * A key whose host shows no known key could be bound to nothing, and would open every host
  * that takes it: it is refused.

@@ -39,7 +39,7 @@ def free_port():
 
 # OpenSSH wants its user to have an account, which the user of the tests may lack.
 ACCOUNT = "tester"
-MOUNT = 'mount --bind "$1" /etc/passwd && shift && exec "$@"'
+MOUNT = f'{shutil.which("mount")} --bind "$1" /etc/passwd && shift && exec "$@"'
 
 
 def user():
@@ -240,9 +240,8 @@ def test_known_hosts_of_the_user(home, project, key, serve):
     assert done.returncode == 125 and b"no key of [127.0.0.1]" in done.stderr
 
 
-def test_passphrase(home, project, serve, place):
+def test_passphrase(home, project, key, place):
     """Asked for on the terminal before the box begins, without echo."""
-    lib.make_dir(home / ".ssh", mode=0o700)
     locked = keygen(home / ".ssh" / "locked", passphrase="open sesame")
     server = Server(place / "sshd", public(locked))
     try:

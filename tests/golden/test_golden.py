@@ -83,7 +83,8 @@ def run_case(name, world):
 
 def without_places(text, world):
     """Paths of this run by their letters. The longest first: each lies in the next."""
-    for path, letter in ((world, "@W@"), (lib.current.home, "@H@"), (world.parent, "@T@")):
+    places = [(world, "@W@"), (lib.current.home, "@H@"), (world.parent, "@T@")]
+    for path, letter in (*places, (lib.runtime(), "@R@")):
         text = text.replace(str(path), letter)
     return re.sub(r"/instances/[0-9a-f]{16}\b", "/instances/@ID@", text)
 
