@@ -33,7 +33,7 @@ tests/fault/test_fault.py::test_killed_while_running[SIGSEGV of the supervisor]
 packages='gcc libc6-dev meson ninja-build pkg-config libseccomp-dev libmd-dev musl-tools
 	libcmocka-dev clang clang-format libclang-rt-dev shellcheck binutils python3 python3-venv
 	python3-pytest python3-pexpect python3-jsonschema mandoc bash zsh fish git gdb tmux vim
-	less procps sqlite3 strace openssh-client socat iproute2 bubblewrap util-linux
+	less procps sqlite3 strace openssh-client openssh-server socat iproute2 bubblewrap util-linux
 	bsdextrautils make tar xz-utils'
 
 say() {

@@ -72,8 +72,8 @@ static const struct entry files[] = {
 	{ "$XDG_STATE_HOME/carrel/boxes",
 		"What boxes did on their networks (`~/.local/state/carrel/boxes`)." },
 	{ "$XDG_RUNTIME_DIR/carrel",
-		"Locks that keep the names of running boxes apart, and the sockets by which "
-		"`carrel ps`, `allow` and `port` reach them." },
+		"Locks that keep the names of running boxes apart, the sockets by which "
+		"`carrel ps`, `allow` and `port` reach them, and those of their ssh-agents." },
 	{ "/dev/tty",
 		"Where the plan is shown and the question is asked before a box starts." },
 	{ "/etc/apparmor.d/carrel",

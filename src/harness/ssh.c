@@ -261,6 +261,7 @@ void ssh_assemble(const struct job *job, struct request *r)
 				.port = (unsigned int)e->port,
 				.key = job->ssh.v[i].key,
 				.known = known.p,
+				.token = str_starts(job->ssh.v[i].public_key, "sk-"),
 				.to = mem_printf("%s@%s", e->user.text,
 					ssh_known_name(e->host_name.text, e->port)) }));
 	}

@@ -123,6 +123,7 @@ struct request_ssh {
 	const char *key;   /* the private key's path on the host, canonical */
 	const char *to;    /* where the key may be used, as ssh-add has it */
 	const char *known; /* the keys that this host shows, as lines of known_hosts */
+	bool token;        /* the key's other half is in a FIDO token */
 };
 
 /* For the person who is asked, and for the record: what the agent is made of. */

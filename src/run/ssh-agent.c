@@ -8,8 +8,9 @@
  * - Each key is bound to user and host (ssh-add -h). ssh-agent signs for a session only when
  *   the host's own key has signed that session, so what a program in the box claims about
  *   where it is connected to does not count; nor does it sign anything that is no login.
- * - No libraries for hardware tokens (-P; CVE-2023-38408), no helper programs, and no
- *   environment: keys that the box adds itself must not lead to a device or a window.
+ * - No libraries for hardware tokens (-P; CVE-2023-38408), no helper programs that no key
+ *   needs, and no environment: keys that the box adds itself must not lead to a device or a
+ *   window.
  * - Limits on memory and descriptors, and no core file: keys may be added without end.
  *
  * It ends with us, however we end: the kernel sends it SIGTERM, on which it removes its socket.
@@ -109,12 +110,10 @@ static void limit(int what, rlim_t value)
 }
 
 /* In the child; its socket is named from where it is, for an address is short. */
-static void become_agent(const char *program, int dir, const char *socket, int out,
-	pid_t parent)
+static void become_agent(const char *program, const char *const *env, int dir,
+	const char *socket, int out, pid_t parent)
 {
 	const char *const argv[] = { program, "-D", "-P", "none", "-a", socket, NULL };
-	const char *const env[] = { "SSH_SK_HELPER=/nonexistent",
-		"SSH_PKCS11_HELPER=/nonexistent", NULL };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	sigset_t none;
 
@@ -132,6 +131,19 @@ static void become_agent(const char *program, int dir, const char *socket, int o
 	_exit(126);
 }
 
+/* Helpers are for tokens; that for FIDO is there if one of the keys needs it. */
+static const char *const *environment_for(const struct plan *p)
+{
+	static const char *const plain[] = { "SSH_PKCS11_HELPER=/nonexistent",
+		"SSH_SK_HELPER=/nonexistent", NULL };
+	static const char *const token[] = { "SSH_PKCS11_HELPER=/nonexistent", NULL };
+
+	vec_each(s, &p->ssh)
+		if (s->token)
+			return token;
+	return plain;
+}
+
 /* It prints where its socket is when it listens. */
 static bool await_listening(int from)
 {
@@ -144,8 +156,10 @@ static bool await_listening(int from)
 	return n == 1;
 }
 
-static int start(const char *program, int dir, const char *socket, struct fault *f)
+static int start(const struct plan *p, const char *program, int dir, const char *socket,
+	struct fault *f)
 {
+	const char *const *env = environment_for(p);
 	auto_close int from = -1, to = -1;
 	pid_t parent = getpid();
 	int ends[2];
@@ -156,7 +170,7 @@ static int start(const char *program, int dir, const char *socket, struct fault 
 	to = ends[1];
 	agent = fork();
 	if (agent == 0)
-		become_agent(program, dir, socket, to, parent);
+		become_agent(program, env, dir, socket, to, parent);
 	if (agent < 0) {
 		agent = 0;
 		return fault_set(f, errno, "start ssh-agent");
@@ -307,7 +321,7 @@ int ssh_agent_start(const struct plan *p, struct fault *f)
 	sigaction(SIGCHLD, &plain, NULL);
 	sweep(dir);
 	unlinkat(dir, socket, 0); /* the name is ours, so nobody's who lives */
-	rc = start(program, dir, socket, f);
+	rc = start(p, program, dir, socket, f);
 	if (rc == 0)
 		rc = load_all(p, dir, socket, f);
 	if (rc < 0)

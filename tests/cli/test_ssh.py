@@ -1,6 +1,7 @@
 """Hosts that an agent may log in to, against a real sshd: the key works, and is not there."""
 
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -165,7 +166,7 @@ class Agent:
     def sh(self, script, *opts, **how):
         return lib.execute(known(self.argv(script, opts)), user=False, **how)
 
-    def start(self, script, *opts, **how):
+    def start(self, script, *opts, env=None):
         process = subprocess.Popen(
             known(self.argv(script, opts)),
             stdin=subprocess.PIPE,
@@ -174,7 +175,7 @@ class Agent:
             start_new_session=True,
             bufsize=0,
             cwd=lib.current.cwd,
-            env=lib.environment(),
+            env=lib.environment(env),
         )
         lib.started.append(process)
         return process
@@ -261,6 +262,36 @@ def test_passphrase(home, project, key, place):
     assert done.returncode == 125 and b"started" not in done.stdout
     assert b"ssh-add does not load the key" in done.stderr
     nothing_left()
+
+
+def test_without_a_runtime_directory(home, project, key, serve):
+    """Or with one whose path is longer than the address of a socket may be."""
+    agent = Agent(home, serve().entry(key))
+    long = lib.make_dir(home / ("x" * 200), mode=0o700)
+    for where, env in (
+        (home / ".local" / "state", {"XDG_RUNTIME_DIR": None}),
+        (long, {"XDG_RUNTIME_DIR": str(long)}),
+    ):
+        process = agent.start("ssh there echo fine; read x", env=env)
+        lib.read_until(process.stdout, b"fine")
+        assert len(list(where.rglob("*.agent"))) == 1
+        process.communicate(b"\n")
+        assert process.returncode == 0 and not list(where.rglob("*.agent"))
+    nothing_left()
+
+
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
+def test_started_by_root(home, project, key, serve):
+    """Another user inside than outside, and the same to the agent."""
+    agent = Agent(home, serve().entry(key))
+    runtime = lib.make_dir(home / "runtime", uid=0, mode=0o700)
+    how = {"user": False, "env": {"XDG_RUNTIME_DIR": str(runtime)}}
+    done = lib.execute(agent.argv("id -u; ssh there echo fine"), **how)
+    assert done.returncode == 125 and b"belongs to another user" in done.stderr
+    os.chown(key, 0, 0)
+    done = lib.execute(agent.argv("id -u; ssh there echo fine"), **how)
+    assert lib.succeeded(done) == b"1000\nfine\n"
+    assert not list(runtime.rglob("*.agent")) and agents() == []
 
 
 # ---- what does not ----------------------------------------------------------------------
@@ -510,3 +541,40 @@ def test_plan(home, project, key, serve):
     assert places["/etc/carrel/ssh-agent"]["source"].endswith("/one.agent")
     assert key.read_text().splitlines()[1] not in json.dumps(plans)
     assert (lib.snapshot(lib.runtime()), lib.snapshot(home)) == before
+
+
+def test_a_bottle_manifest(home, project, key, serve):
+    """A claude-bottle.json under another name: agents with env, skills, prompt and ssh."""
+    server = serve()
+    lib.make_file(home / ".claude" / "skills" / "notes" / "SKILL.md", "---\nname: notes\n---\n")
+    script = (
+        "#!/bin/sh\n"
+        'printf "%s|%s|" "$LITERAL" "$COPIED" >from-box\n'
+        "ssh code echo logged-in >>from-box; cat ~/.claude/skills/notes/SKILL.md >>from-box\n"
+    )
+    claude = lib.make_file(home / "bin" / "claude", script, mode=0o755)
+    entry = server.entry("~/.ssh/id", "code")
+    agent = {
+        "env": {"LITERAL": "as it is", "COPIED": "${HOST_VAR}"},
+        "skills": ["notes"],
+        "prompt": "Keep the journal.",
+        "ssh": [entry],
+    }
+    manifest = json.dumps({"agents": {"journal": agent}})
+    lib.make_file(project / "carrel.json", manifest)
+    env = {
+        "CARREL_TRUST": hashlib.sha256(manifest.encode()).hexdigest(),
+        "HOST_VAR": "copied",
+        "ANTHROPIC_API_KEY": "k",
+        "PATH": f"{claude.parent}:/usr/bin:/bin",
+    }
+    argv = [lib.program(), "run", "-y", "--network", "host", "journal"]
+    lib.succeeded(lib.execute(known(argv), user=False, env=env))
+    text = (project / "from-box").read_text()
+    assert text.startswith("as it is|copied|logged-in\n") and "name: notes" in text
+    # What was not approved gets no key.
+    lib.make_file(project / "carrel.json", manifest + "\n")
+    done = lib.execute(known(argv), user=False, env=env)
+    assert done.returncode == 125 and b"approved" in done.stderr
+    assert server.accepted() == 1
+    nothing_left()

@@ -6,7 +6,7 @@ about; then come sections, each from a line `== WHAT` to the next:
 
     == carrel.json          a file of the project; with ~/ of the home, with ../ beside both
     == program PATH         the same, executable
-    == secret PATH          the same, for nobody else to read
+    == private PATH         the same, for nobody else to read
     == dir PATH             an empty directory
     == link PATH -> TEXT    a symbolic link
     == env                  lines NAME=VALUE for carrel's environment
@@ -77,7 +77,7 @@ def put(what, text, top):
         lib.make_file(where(rest, top) / "x").unlink()
     elif kind == "program":
         lib.make_file(where(rest, top), expand(text, top), mode=0o755)
-    elif kind == "secret":
+    elif kind == "private":
         lib.make_file(where(rest, top), expand(text, top), mode=0o600)
     else:
         lib.make_file(where(what, top), expand(text, top))
