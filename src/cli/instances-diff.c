@@ -203,7 +203,7 @@ int instances_diff(const struct instances_args *a, int argc, char **argv)
 	vec_each(p, &parts) {
 		change_vec all = { 0 };
 
-		if (changes_find(&p->layers, NULL, &all, &f) < 0)
+		if (changes_find(&p->layers, NULL, false, &all, &f) < 0)
 			return cmd_fail(&f);
 		n += all.n;
 		vec_each(c, &all)
@@ -229,9 +229,11 @@ int instances_diff(const struct instances_args *a, int argc, char **argv)
 
 /* ---- take ---- */
 
+/* What one word means: a file, or all that was changed in a directory. */
 struct taken {
 	const struct known_part *part;
-	struct change change;
+	const char *name;
+	change_vec changes;
 };
 
 /* The name below a part that a word means: as it is listed, absolute, or relative to it. */
@@ -250,18 +252,20 @@ static const char *name_in(const struct known_part *p, const char *word)
 static int find_taken(const known_parts *parts, const char *word, struct taken *ret,
 	struct fault *f)
 {
-	change_vec found = { 0 };
-
 	vec_each(p, parts) {
-		const char *name = name_in(p, word);
-		int rc = name && *name ? changes_find(&p->layers, name, &found, f) : 0;
+		struct taken t = { .part = p, .name = name_in(p, word) };
+		int rc = t.name && *t.name
+			? changes_find(&p->layers, t.name, true, &t.changes, f)
+			: 0;
 
-		if (rc < 0)
-			return rc;
-		if (!found.n)
+		if (rc == 0 && !t.changes.n)
 			continue;
-		*ret = (struct taken){ p, found.v[0] };
-		return 0;
+		/* Before anybody is asked: of a directory it is all or nothing. */
+		if (rc == 0)
+			rc = changes_takable(&t.changes, f);
+		if (rc == 0)
+			*ret = t;
+		return rc;
 	}
 	fault_set(f, 0, "%s: no box has changed such a file", str_visible(word));
 	return fault_fix(f, "`carrel instances diff` lists what was changed.");
@@ -272,10 +276,15 @@ static int ask(const struct taken *t, struct fault *f)
 	struct str question = { 0 };
 	int answer;
 
-	add_change(&question, t->part, &t->change);
-	add_contents(&question, t->part, &t->change);
-	str_addf(&question, "\nMake this change in %s?",
-		str_visible(path_join(t->part->layers.users, t->change.name)));
+	vec_each(c, &t->changes) {
+		add_change(&question, t->part, c);
+		add_contents(&question, t->part, c);
+	}
+	if (t->changes.n == 1)
+		str_add(&question, "\nMake this change");
+	else
+		str_addf(&question, "\nMake these %zu changes", t->changes.n);
+	str_addf(&question, " in %s?", str_visible(path_join(t->part->layers.users, t->name)));
 	answer = confirm(question.p, f);
 	if (answer < 0) {
 		fault_set(f, 0, "nothing was taken over: there is no terminal to ask on");
@@ -287,20 +296,22 @@ static int ask(const struct taken *t, struct fault *f)
 /* 1: it was, 0: it was not wanted. */
 static int take_one(const struct taken *t, struct fault *f)
 {
-	const char *path = path_join(t->part->layers.users, t->change.name);
+	const char *users = t->part->layers.users;
 	struct str out = { 0 };
 	int rc = ask(t, f);
 
 	if (rc > 0) {
-		rc = changes_take(&t->part->layers, &t->change, f);
+		rc = changes_take(&t->part->layers, &t->changes, f);
 		if (rc < 0)
 			return rc;
-		str_addf(&out, "%s is %s\n", str_visible(path),
-			t->change.box.type == TYPE_NONE ? "removed" : "yours now");
+		vec_each(c, &t->changes)
+			str_addf(&out, "%s is %s\n", str_visible(path_join(users, c->name)),
+				c->box.type == TYPE_NONE ? "removed" : "yours now");
 		return cmd_print(&out) ? fault_set(f, 0, "standard output") : 1;
 	}
 	if (rc == 0)
-		cmd_note(mem_printf("%s was not taken over", str_visible(path)));
+		cmd_note(mem_printf("%s was not taken over",
+			str_visible(path_join(users, t->name))));
 	return rc;
 }
 

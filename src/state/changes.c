@@ -34,6 +34,7 @@ enum {
 struct search {
 	const struct layers *l;
 	const char *only;
+	bool below;     /* and all that is in it */
 	tree_names own; /* names at the top that are not the layers' */
 	size_t texts;   /* bytes read so far */
 	change_vec *ret;
@@ -124,7 +125,7 @@ static bool same(int users, int box, const char *name, const struct change_side 
 
 static bool wanted(const struct search *s, const char *path)
 {
-	return !s->only || !strcmp(s->only, path);
+	return !s->only || !strcmp(s->only, path) || (s->below && path_within(path, s->only));
 }
 
 /* Is what is asked for at or below this path? */
@@ -132,7 +133,7 @@ static bool on_the_way(const struct search *s, const char *path)
 {
 	size_t n = strlen(path);
 
-	return !s->only || (!strncmp(s->only, path, n) && strchr("/", s->only[n]));
+	return wanted(s, path) || (!strncmp(s->only, path, n) && strchr("/", s->only[n]));
 }
 
 /* box -1: it is gone. */
@@ -292,11 +293,12 @@ static int open_stack(const struct layers *l, struct stack *ret, struct fault *f
 	return rc;
 }
 
-static int find(const struct layers *l, const char *only, change_vec *ret, struct fault *f)
+static int find(const struct layers *l, const char *only, bool below, change_vec *ret,
+	struct fault *f)
 {
 	auto_close int own = open(path_join(l->dir, "own"), DIR_FLAGS);
 	auto_close int users = layers_open_users(l);
-	struct search s = { .l = l, .only = only, .ret = ret };
+	struct search s = { .l = l, .only = only, .below = below, .ret = ret };
 	struct stack *stack = mem_alloc(sizeof(*stack));
 	int rc;
 
@@ -312,7 +314,8 @@ static int find(const struct layers *l, const char *only, change_vec *ret, struc
 	return rc;
 }
 
-int changes_find(const struct layers *l, const char *only, change_vec *ret, struct fault *f)
+int changes_find(const struct layers *l, const char *only, bool below, change_vec *ret,
+	struct fault *f)
 {
 	/* If it is there: to look must be possible where nothing can be written. */
 	auto_close int change = open(path_join(l->dir, "change"),
@@ -321,7 +324,7 @@ int changes_find(const struct layers *l, const char *only, change_vec *ret, stru
 	while (change >= 0 && flock(change, LOCK_SH) < 0)
 		if (errno != EINTR)
 			return fault_set(f, errno, "lock %s/change", str_visible(l->dir));
-	return find(l, only, ret, f);
+	return find(l, only, below, ret, f);
 }
 
 /* ---- taking over ---- */
@@ -354,7 +357,7 @@ static int settle(const struct layers *l, struct fault *f)
 static int still_so(const struct layers *l, const struct change *c, struct fault *f)
 {
 	change_vec now = { 0 };
-	int rc = find(l, c->name, &now, f);
+	int rc = find(l, c->name, false, &now, f);
 
 	if (rc < 0)
 		return rc;
@@ -412,7 +415,7 @@ static int change_users(const struct layers *l, const struct change *c, struct f
 	if (mkdir(l->users, 0700) < 0 && errno != EEXIST)
 		return fault_set(f, errno, "make %s", str_visible(l->users));
 	users = layers_open_users(l);
-	parent = users < 0 ? -1 : open_parent(users, c->name, c->box.type == TYPE_FILE);
+	parent = users < 0 ? -1 : open_parent(users, c->name, c->box.type != TYPE_NONE);
 	if (parent < 0 && (errno == ELOOP || errno == ENOTDIR)) {
 		fault_set(f, 0, "%s: there is a link on the way", str_visible(c->name));
 		return fault_fix(f, "Copy it by hand to where it belongs.");
@@ -422,6 +425,8 @@ static int change_users(const struct layers *l, const struct change *c, struct f
 			str_visible(path_join(l->users, c->name)));
 	if (c->box.type == TYPE_FILE)
 		rc = write_users(parent, c);
+	else if (c->box.type == TYPE_DIR)
+		rc = mkdirat(parent, path_base(c->name), 0755) < 0 ? -errno : 0;
 	else
 		rc = unlinkat(parent, path_base(c->name), 0) < 0 ? -errno : 0;
 	return rc < 0 ? fault_set(f, -rc, "write %s", str_visible(path_join(l->users, c->name)))
@@ -449,35 +454,52 @@ static int drop(const struct layers *l, const struct change *c, struct fault *f)
 		if (dir >= 0 && tree_is_opaque(dir))
 			return 0;
 	}
-	if (dir >= 0 && unlinkat(dir, name, 0) < 0 && errno != ENOENT)
+	if (dir >= 0 && unlinkat(dir, name, c->box.type == TYPE_DIR ? AT_REMOVEDIR : 0) < 0 &&
+		errno != ENOENT)
 		return fault_set(f, errno, "take %s out of its layer", str_visible(c->name));
 	return 0;
 }
 
-static bool is_plain(enum change_type type)
+static bool is_plain(const struct change *c)
 {
-	return type == TYPE_FILE || type == TYPE_NONE;
+	/* A new directory with nothing in it; others are known by what is in them. */
+	if (c->box.type == TYPE_DIR)
+		return c->users.type == TYPE_NONE;
+	return (c->users.type == TYPE_FILE || c->users.type == TYPE_NONE) &&
+		(c->box.type == TYPE_FILE || c->box.type == TYPE_NONE);
 }
 
-int changes_take(const struct layers *l, const struct change *c, struct fault *f)
+int changes_takable(const change_vec *all, struct fault *f)
+{
+	vec_each(c, all) {
+		if (!is_plain(c))
+			return fault_set(f, 0, "%s: only plain files are taken over",
+				str_visible(c->name));
+		if (c->box.type == TYPE_FILE && !c->box.text)
+			return fault_set(f, EFBIG, "%s", str_visible(c->name));
+	}
+	return 0;
+}
+
+int changes_take(const struct layers *l, const change_vec *all, struct fault *f)
 {
 	auto_close int change = -1;
-	int rc;
+	int rc = changes_takable(all, f);
 
-	if (!is_plain(c->users.type) || !is_plain(c->box.type))
-		return fault_set(f, 0, "%s: only plain files are taken over",
-			str_visible(c->name));
-	if (c->box.type == TYPE_FILE && !c->box.text)
-		return fault_set(f, EFBIG, "%s", str_visible(c->name));
+	if (rc < 0)
+		return rc;
 	if (!l->users)
 		return fault_set(f, 0, "your home is not known");
 	change = layers_lock(l->dir, "change", LOCK_EX, f);
 	if (change < 0)
 		return change;
 	rc = settle(l, f);
-	if (rc == 0)
-		rc = still_so(l, c, f);
-	if (rc == 0)
-		rc = change_users(l, c, f);
-	return rc < 0 ? rc : drop(l, c, f);
+	for (size_t i = 0; rc == 0 && i < all->n; i++)
+		rc = still_so(l, &all->v[i], f);
+	for (size_t i = 0; rc == 0 && i < all->n; i++) {
+		rc = change_users(l, &all->v[i], f);
+		if (rc == 0)
+			rc = drop(l, &all->v[i], f);
+	}
+	return rc;
 }

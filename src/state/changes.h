@@ -34,14 +34,22 @@ struct change {
 };
 typedef VEC(struct change) change_vec;
 
-/* only: that one name alone, however big it is; or NULL. In the order of their names. */
-int changes_find(const struct layers *l, const char *only, change_vec *ret, struct fault *f);
+/*
+ * In the order of their names. only: that one name alone, and with below what is in that
+ * directory, too, however big it is; or NULL.
+ */
+int changes_find(const struct layers *l, const char *only, bool below, change_vec *ret,
+	struct fault *f);
+
+/* Can all of them be taken over: plain files, of a size that could be read? */
+int changes_takable(const change_vec *all, struct fault *f);
 
 /*
- * Make the user's file what the change says, as it was looked at: a fault if either side is
- * another by now, if it is no plain file, if a link is on the way, or if a box runs
- * (-EBUSY). It then is no change any more.
+ * Make the user's files what the changes say, as they were looked at. All are looked at again
+ * before the first is made: a fault if a side of one is another by now, if one is no
+ * plain file, if a link is on the way, or if a box runs (-EBUSY). They then are no
+ * changes any more.
  */
-int changes_take(const struct layers *l, const struct change *c, struct fault *f);
+int changes_take(const struct layers *l, const change_vec *all, struct fault *f);
 
 #endif

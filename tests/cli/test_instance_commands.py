@@ -669,8 +669,9 @@ def test_take_goes_through_no_link(kept, one, how):
     links(kept, how)
     lib.make_file(kept.layer(one) / "dir" / "a", "box\n")
     before = lib.snapshot(kept.place)
-    code, said = taking("dir/a", answers="y")
-    assert code == 125 and ("link" in said or "plain" in said), said
+    for word, answers in (("dir/a", "y"), ("dir", "")):
+        code, said = taking(word, answers=answers if how == "the way" else "")
+        assert code == 125 and ("link" in said or "plain" in said), said
     after = lib.snapshot(kept.place)
     assert {n: e for n, e in before.items() if b"bait" in n} == {
         n: e for n, e in after.items() if b"bait" in n
@@ -691,14 +692,87 @@ def test_take_takes_what_was_shown(kept, one, side):
     assert (kept.claude / "a").read_text() == ("old\n" if side == "box" else "evil\n")
 
 
-def test_take_of_links_and_directories_is_refused(kept, one):
-    (kept.layer(one) / "link").symlink_to("/etc/passwd")
-    lib.give(kept.layer(one) / "link")
-    lib.make_dir(kept.layer(one) / "dir")
-    for name in ("link", "dir"):
-        code, said = taking(name, answers="y")
-        assert code == 125 and "only plain files" in said
+def put_strange(path, what):
+    lib.make_file(path.parent / "plain", "x")
+    if what == "a link":
+        path.symlink_to("/etc/passwd")
+    elif what == "a pipe":
+        os.mkfifo(path)
+    elif what == "too big":
+        os.truncate(lib.make_file(path), (64 << 20) + 1)
+    if not path.is_symlink():
+        lib.give(path)
+    else:
+        os.chown(path, lib.UID, lib.GID, follow_symlinks=False)
+
+
+@pytest.mark.parametrize("what", ["a link", "a pipe", "too big"])
+def test_take_of_what_is_no_plain_file_is_refused(kept, one, what):
+    """By its name, and in a directory that is asked for: of that nothing is taken."""
+    put_strange(kept.layer(one) / "dir" / "deep" / "strange", what)
+    before = lib.snapshot(kept.home)
+    for name in ("dir/deep/strange", "dir/deep", "dir"):
+        code, said = taking(name, answers="")
+        assert code == 125 and ("only plain files" in said or "too large" in said), said
+        assert "strange" in said
+    assert lib.snapshot(kept.home) == before
+    assert taking("dir/deep/plain", answers="y")[0] == 0, "the control"
+
+
+def test_take_of_a_directory(kept, one):
+    """A skill that an agent made: all is shown, loudly, then asked once."""
+    layer = kept.layer(one)
+    lib.make_file(layer / "skills/new/SKILL.md", "a skill\n")
+    lib.make_file(layer / "skills/new/scripts/run.sh", "#!/bin/sh\n", mode=0o6777)
+    lib.make_dir(layer / "skills/new/empty", mode=0o777)
+    lib.make_file(layer / "skills/newer/SKILL.md", "another\n")
+    lib.make_file(kept.claude / "skills/new/gone", "x")
+    lib.make_file(kept.claude / "skills/new/kept", "k")
+    whiteout(layer / "skills/new/gone")
+    child = lib.terminal([lib.program(), "instances", "take", "~/.claude/skills/new/"])
+    child.expect_exact("? [y/N] ")
+    shown = child.before.decode()
+    assert shown.count("a skill that sessions of yours would use") == 4
+    assert "+a skill" in shown and "#!/bin/sh" in shown and "deleted" in shown
+    assert "Make these 4 changes in" in shown and "newer" not in shown
+    child.sendline("y")
+    assert lib.finish(child) == 0
+    new = kept.claude / "skills/new"
+    assert sorted(os.listdir(new)) == ["SKILL.md", "empty", "kept", "scripts"]
+    assert stat.S_IMODE((new / "scripts/run.sh").stat().st_mode) == 0o755
+    assert stat.S_IMODE((new / "scripts").stat().st_mode) == 0o755
+    assert stat.S_IMODE((new / "empty").stat().st_mode) == 0o755
+    assert set(changes()) == {"~/.claude/skills/newer/SKILL.md"}
+    assert not (kept.claude / "skills/newer").exists()
+
+
+def test_take_of_a_directory_is_refused_whole(kept, one):
+    """Something in it is another while the person reads: nothing of it is taken."""
+    for name in ("a", "b", "c"):
+        lib.make_file(kept.layer(one) / "dir" / name, name)
+    child = lib.terminal([lib.program(), "instances", "take", "dir"])
+    child.expect_exact("? [y/N] ")
+    lib.make_file(kept.layer(one) / "dir" / "c", "evil")
+    child.sendline("y")
+    child.expect_exact("dir/c has changed in the meantime")
+    assert lib.finish(child) == 125
     assert os.listdir(kept.claude) == []
+    assert taking("dir", answers="n")[0] == 125 and os.listdir(kept.claude) == []
+    assert taking("dir", answers="y")[0] == 0
+    assert sorted(os.listdir(kept.claude / "dir")) == ["a", "b", "c"]
+
+
+def test_take_where_a_directory_is_in_the_way(kept, one):
+    """The user has a file, the box a directory of that name; and the other way round."""
+    lib.make_file(kept.claude / "one", "file")
+    lib.make_file(kept.layer(one) / "one" / "x", "x")
+    lib.make_file(kept.claude / "two" / "x", "x")
+    lib.make_file(kept.layer(one) / "two", "file")
+    before = lib.snapshot(kept.claude)
+    for name in ("one", "two"):
+        code, said = taking(name, answers="")
+        assert code == 125 and "only plain files" in said, said
+    assert lib.snapshot(kept.claude) == before
 
 
 def test_take_of_what_a_dead_box_left(kept, project):

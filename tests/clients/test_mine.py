@@ -157,7 +157,8 @@ def direct(host, kind, program, prompt="MOCK:text:hello", *args):
 def test_what_is_the_users_is_there(mine, kind, program):
     """Instructions, skills, servers and settings, as outside; and nothing of it changes."""
     before = home_of(mine)
-    boxed, answered = say(mine, kind, f"MOCK:call:{kind.tool}:{{}}")[:2]
+    bodies = say(mine, kind, f"MOCK:call:{kind.tool}:{{}}")
+    boxed, answered = bodies[0], bodies[-1]
     assert set(parts.marks(mine)) == {"mcp-user"}
     assert parts.marked(boxed) >= {"user", "userskill"}
     assert "MARK-answer of user" in parts.shown(answered)
