@@ -253,7 +253,8 @@ void ssh_assemble(const struct job *job, struct request *r)
 		struct str known = { 0 };
 
 		add_known(e, &job->ssh.v[i], false, &known);
-		add_host(a, i, r);
+		if (network_is_brokered(r->network))
+			add_host(a, i, r);
 		vec_push(&r->ssh,
 			((struct request_ssh){ .host = e->host.text,
 				.host_name = e->host_name.text,

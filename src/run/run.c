@@ -6,6 +6,7 @@
 #include "run/ssh-agent.h"
 #include "run/supervise.h"
 #include "run/survey.h"
+#include "run/user-hosts.h"
 #include "plan/host.h"
 #include "plan/plan.h"
 #include "state/instance.h"
@@ -154,8 +155,10 @@ int run_plan(const struct request *r, enum run_for what, const struct plan **ret
 	struct plan *plan = mem_alloc(sizeof(*plan));
 	struct request all = *r;
 	struct host host;
-	int rc = egress_policy(r, &policy, f);
+	int rc = network_is_brokered(r->network) ? user_hosts(&all, f) : 0;
 
+	if (rc == 0)
+		rc = egress_policy(&all, &policy, f);
 	if (rc == 0 && r->parts)
 		rc = begin_session(&all, what, f);
 	if (rc == 0)
