@@ -73,11 +73,12 @@ static const char *network_of(const struct agent *a)
 	return network_name(harness_mode(a));
 }
 
-/* What it is allowed by its manifest, or else by default; a base URL may add to that. */
+/* What it is allowed by its manifest, or else by default; a base URL or a login may add to that. */
 static name_vec allowed_of(const struct listed *l)
 {
 	const struct harness *h = harness_find(l->harness);
-	name_vec variables = { 0 }, hosts = { 0 };
+	struct job job = { .agent = &l->agent };
+	name_vec hosts = { 0 };
 
 	vec_each(entry, &l->agent.network.allow)
 		vec_push(&hosts, entry->text);
@@ -85,8 +86,8 @@ static name_vec allowed_of(const struct listed *l)
 		return hosts;
 	for (size_t i = 0; h->variables && h->variables[i]; i++)
 		if (getenv(h->variables[i]))
-			vec_push(&variables, h->variables[i]);
-	harness_hosts(h, &l->agent, &variables, &hosts);
+			vec_push(&job.variables, h->variables[i]);
+	harness_hosts(h, &job, &hosts);
 	return hosts;
 }
 

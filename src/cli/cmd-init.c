@@ -359,10 +359,11 @@ static void add_skills(const struct found *f, const struct harness *h, struct st
 
 static const char *own_hosts(const struct harness *h)
 {
-	name_vec hosts = { 0 }, variables = { 0 };
+	struct job job = { .agent = &(struct agent){ 0 } };
+	name_vec hosts = { 0 };
 	struct str out = { 0 };
 
-	harness_hosts(h, &(struct agent){ 0 }, &variables, &hosts);
+	harness_hosts(h, &job, &hosts);
 	vec_each(host, &hosts)
 		str_addf(&out, "%s%s", out.len ? " and " : "", *host);
 	return out.len ? out.p : "of which none are known";

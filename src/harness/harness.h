@@ -110,7 +110,7 @@ struct harness {
 	/* Whether this agent has a use for a variable or key of the host; NULL: for all. */
 	bool (*wants)(const struct agent *a, const char *variable);
 	/* More of them, which depend on the agent and on the keys there are; or NULL. */
-	void (*add_hosts)(const struct agent *a, const name_vec *variables, name_vec *ret);
+	void (*add_hosts)(const struct job *job, name_vec *ret);
 	/* What else cannot be with this client; or NULL. */
 	void (*check)(const struct agent *a, problems *bad);
 	/* What of the credentials file goes into the box; NULL: it cannot be used. */
@@ -149,9 +149,8 @@ enum network harness_mode(const struct agent *a);
 /* Does it say itself whom it may reach? Else: its client's hosts, in the mode allow. */
 bool harness_says_hosts(const struct agent *a);
 
-/* Those; variables: of the client's, which are set for this agent. */
-void harness_hosts(const struct harness *h, const struct agent *a, const name_vec *variables,
-	name_vec *ret);
+/* Those. Of the job, the agent and what it is logged in with. */
+void harness_hosts(const struct harness *h, const struct job *job, name_vec *ret);
 
 void harness_check_network(const struct agent *a, problems *bad);
 

@@ -71,11 +71,10 @@ bool harness_says_hosts(const struct agent *a)
 	return a->network.allow.v;
 }
 
-void harness_hosts(const struct harness *h, const struct agent *a, const name_vec *variables,
-	name_vec *ret)
+void harness_hosts(const struct harness *h, const struct job *job, name_vec *ret)
 {
 	if (h->add_hosts)
-		h->add_hosts(a, variables, ret);
+		h->add_hosts(job, ret);
 	for (size_t i = 0; h->hosts && h->hosts[i]; i++)
 		vec_push(ret, h->hosts[i]);
 }
@@ -103,7 +102,7 @@ void harness_network(const struct harness *h, const struct job *job, struct requ
 		return;
 	memset(&r->hosts, 0, sizeof(r->hosts));
 	if (own)
-		harness_hosts(h, a, &job->variables, &hosts);
+		harness_hosts(h, job, &hosts);
 	vec_each(host, &hosts)
 		vec_push(&r->hosts,
 			((struct request_host){ .entry = *host, .origin = h->title }));

@@ -43,30 +43,32 @@ static const struct part parts[] = { { ".config/opencode", NULL, NULL, NULL, fal
 	{ ".local/share/opencode", NULL, NULL, NULL, true, NULL },
 	{ ".local/state/opencode", NULL, NULL, NULL, true, NULL }, { 0 } };
 
-static bool has_variable(const struct agent *a, const name_vec *given, const char *name)
+/* By its variable, or by a login of its own file, which has them by provider. */
+static bool has_key(const struct job *job, const char *variable, const char *provider)
 {
-	vec_each(v, given)
-		if (!strcmp(*v, name))
+	vec_each(v, &job->variables)
+		if (!strcmp(*v, variable))
 			return true;
-	vec_each(e, &a->env)
-		if (!strcmp(e->name, name))
+	vec_each(e, &job->agent->env)
+		if (!strcmp(e->name, variable))
 			return true;
-	return false;
+	return job->login && json_member(login_read(job->login), provider);
 }
 
 /*
  * Of the provider that the model names; with no model, of those there is a key for, or else
  * its own, which needs none.
  */
-static void add_hosts(const struct agent *a, const name_vec *given, name_vec *ret)
+static void add_hosts(const struct job *job, name_vec *ret)
 {
-	size_t n = a->model.text ? strcspn(a->model.text, "/") : 0;
-	bool named = n && a->model.text[n];
+	const char *model = job->agent->model.text;
+	size_t n = model ? strcspn(model, "/") : 0;
+	bool named = n && model[n];
 
 	for (size_t i = 0; i < ARRAY_SIZE(providers); i++) {
-		bool meant = named ? strlen(providers[i].provider) == n &&
-				!strncmp(providers[i].provider, a->model.text, n)
-				   : has_variable(a, given, providers[i].variable);
+		const char *provider = providers[i].provider;
+		bool meant = named ? strlen(provider) == n && !strncmp(provider, model, n)
+				   : has_key(job, providers[i].variable, provider);
 
 		if (meant && providers[i].host)
 			vec_push(ret, providers[i].host);

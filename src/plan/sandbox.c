@@ -90,8 +90,10 @@ static void add_rules(const struct plan *p, struct str *out, bool deny)
 /* How a refusal looks from inside, and what would lift it. */
 static void add_refusals(const struct plan *p, struct str *out)
 {
+	if (p->frame.network == NETWORK_ALLOW && count_rules(p, false))
+		str_add(out, " Where no port is written it is 443 and 80.");
 	str_add(out,
-		" A name without a port is allowed on 443 and 80. TCP only. "
+		" TCP only. "
 		"A name that may not be reached does not resolve; a port or address that may "
 		"not be reached resets the connection. ");
 	if (p->ask)

@@ -15,6 +15,7 @@
 #include "harness/harness.h"
 #include "harness/toml.h"
 #include "manifest/manifest.h"
+#include "net/policy.h"
 #include "plan/request.h"
 
 #include <fcntl.h>
@@ -434,6 +435,47 @@ static void logins(void **state)
 	assert_non_null(strstr(harness_gemini.stage_login(all[2].good), "1794810946437"));
 }
 
+/* ---- the network ---- */
+
+static bool in_presets(const char *host)
+{
+	for (size_t i = 0; policy_preset(i); i++)
+		for (size_t j = 0; j < policy_preset(i)->n; j++)
+			if (!strcmp(policy_preset(i)->entry[j], host))
+				return true;
+	return false;
+}
+
+/* What a client reaches by default is one name each, and no more than its vendor's preset. */
+static void own_hosts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; harness_all[i]; i++) {
+		const struct harness *h = harness_all[i];
+		struct job job = { .agent = &(struct agent){ 0 } };
+		name_vec hosts = { 0 };
+
+		harness_hosts(h, &job, &hosts);
+		assert_int_equal(hosts.n > 0, h->program != NULL);
+		vec_each(host, &hosts) {
+			assert_null(strpbrk(*host, "*:/@"));
+			assert_true(in_presets(*host) || h == &harness_opencode);
+		}
+	}
+}
+
+static void hosts_of_a_login(void **state)
+{
+	struct job job = { .agent = &(struct agent){ 0 },
+		.login = "{\"openrouter\": {\"type\": \"api\", \"key\": \"k\"}, \"x\": {}}" };
+	name_vec hosts = { 0 };
+
+	(void)state;
+	harness_hosts(&harness_opencode, &job, &hosts);
+	assert_int_equal(hosts.n, 1);
+	assert_string_equal(hosts.v[0], "openrouter.ai");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -449,6 +491,8 @@ int main(void)
 		cmocka_unit_test(provider_of_the_model),
 		cmocka_unit_test(toml),
 		cmocka_unit_test(logins),
+		cmocka_unit_test(own_hosts),
+		cmocka_unit_test(hosts_of_a_login),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

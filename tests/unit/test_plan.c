@@ -949,6 +949,49 @@ static void test_hostile_names_are_shown_harmless(void **state)
 	assert_non_null(strstr(text.p, "evil\\xff"));
 }
 
+static void test_ports(void **state)
+{
+	static const char *const bad[] = { "", ":", "0", "00", "080", "65536", "99999",
+		"123456", "80:", ":80", "80:0", "80:65536", "1:2:3", " 80", "80 ", "+80", "-1",
+		"0x50", "8a", "80,81", "4294967376", "18446744073709551696" };
+	struct port_pair p = { 7, 7 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_false(port_parse(bad[i], &p));
+	assert_true(p.host == 7 && p.box == 7);
+	assert_true(port_parse("3000", &p) && p.host == 3000 && p.box == 3000);
+	assert_true(port_parse("8080:80", &p) && p.host == 8080 && p.box == 80);
+	assert_true(port_parse("65535:1", &p) && p.host == 65535 && p.box == 1);
+}
+
+static void test_modes(void **state)
+{
+	struct request r = { 0 };
+	struct fault f;
+
+	(void)state;
+	assert_int_equal(request_settle(&r, &f), 0);
+	assert_int_equal(r.network, NETWORK_NONE);
+	vec_push(&r.hosts, ((struct request_host){ "x.org", "--deny", true }));
+	assert_true(request_settle(&r, &f) < 0);
+	vec_push(&r.hosts, ((struct request_host){ "y.org", "--allow", false }));
+	assert_int_equal(request_settle(&r, &f), 0);
+	assert_int_equal(r.network, NETWORK_ALLOW);
+	r.ask = true;
+	assert_int_equal(request_settle(&r, &f), 0);
+	r.network = NETWORK_OPEN;
+	assert_true(request_settle(&r, &f) < 0);
+	r.ask = false;
+	assert_int_equal(request_settle(&r, &f), 0);
+	for (int mode = NETWORK_NONE; mode <= NETWORK_HOST; mode += NETWORK_HOST) {
+		r.network = (enum network)mode;
+		r.network_said = true;
+		assert_true(request_settle(&r, &f) < 0);
+		assert_non_null(strstr(f.text, "x.org"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -998,6 +1041,8 @@ int main(void)
 		cmocka_unit_test(test_hash_of_everything_else),
 		cmocka_unit_test(test_no_value_is_shown),
 		cmocka_unit_test(test_hostile_names_are_shown_harmless),
+		cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_modes),
 	};
 
 	return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
