@@ -73,7 +73,7 @@ static const char *network_of(const struct agent *a)
 	return network_name(harness_mode(a));
 }
 
-/* What it is allowed by its manifest, or else by default; a base URL or a login may add to that. */
+/* By its manifest, or else by default, which a base URL or a login may add to. */
 static name_vec allowed_of(const struct listed *l)
 {
 	const struct harness *h = harness_find(l->harness);
