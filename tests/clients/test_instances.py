@@ -524,10 +524,12 @@ def test_the_agent_is_told_the_truth(host, place):
     assert "cannot be read" not in told
     assert "SECRET=" in two.result() and (data / "file").read_text() == "3\n"
     assert (host.project / "src/main.c").read_text() != "4\n"
-    # Without a network nobody can be told anything, but it is written down all the same.
-    plan = json.loads(lib.succeeded(host.run("-n", "--json")))
-    (file,) = [p for p in plan["places"] if p["target"] == "/etc/carrel/SANDBOX.md"]
-    assert "Network: none" in json.dumps(file)
+    # Where the mock cannot be reached nobody can be told, but it is written down all the same.
+    for words, said in (((), "these hosts and no others: `api.anthropic.com`"),
+                        (("--network", "none"), "none")):  # fmt: skip
+        plan = json.loads(lib.succeeded(host.run("-n", "--json", *words)))
+        (file,) = [p for p in plan["places"] if p["target"] == "/etc/carrel/SANDBOX.md"]
+        assert f"Network: {said}" in json.dumps(file)
 
 
 # ---- login ------------------------------------------------------------------------------
