@@ -49,6 +49,8 @@ struct box_event {
 	int fd;     /* BOX_SOCKET */
 };
 
+typedef int box_meanwhile_fn(void *ctx, struct fault *f);
+
 struct engine {
 	const char *name;
 
@@ -63,9 +65,12 @@ struct engine {
 	 * Build the box and start the command in it. Returns once the command's
 	 * program is running. On failure nothing is left of the box, and f->step
 	 * says which step failed; "exec" with ENOENT or EACCES means the command.
-	 * The plan is in memory from mem.h, as all plans are.
+	 * The plan is in memory from mem.h, as all plans are. meanwhile, unless NULL, is
+	 * called while the box is being built, and the command waits for it; when it fails,
+	 * so does the start.
 	 */
-	int (*start)(struct box *box, const struct plan *p, struct fault *f);
+	int (*start)(struct box *box, const struct plan *p, box_meanwhile_fn *meanwhile,
+		void *ctx, struct fault *f);
 
 	/* Send sig to the command, or with group to its whole process group. */
 	int (*signal)(struct box *box, int sig, bool group);

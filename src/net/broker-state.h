@@ -142,6 +142,7 @@ struct broker {
 	const char *hosts;
 	int epoll, supervisor, listener, resolver;
 	bool ending;
+	bool trimmed; /* nothing happened since memory was given back */
 	uint64_t now; /* ms, CLOCK_MONOTONIC, of this round */
 	uint64_t last_id;
 

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS = 64, RATE_TICK_MS = 10 };
+enum { EVENTS = 64, RATE_TICK_MS = 10, QUIET_MS = 500 };
 
 struct broker broker;
 
@@ -186,10 +186,20 @@ static void dispatch(uint64_t data)
 	}
 }
 
+/* Of what was needed only once, nothing is kept while nothing happens. */
+static void trim(void)
+{
+	flow_idle();
+	mem_trim();
+	broker.trimmed = true;
+}
+
 static int timeout(uint64_t due)
 {
 	if (broker.ready != NONE)
 		due = broker.tokens ? broker.now : broker_due(due, broker.now + RATE_TICK_MS);
+	if (!broker.trimmed)
+		due = broker_due(due, broker.now + QUIET_MS);
 	if (!due)
 		return -1;
 	return due <= broker.now           ? 0
@@ -201,7 +211,7 @@ static void loop(void)
 {
 	struct epoll_event events[EVENTS];
 
-	while (!broker.ending || broker.ready != NONE) {
+	while (!broker.ending) {
 		uint64_t due = broker_due(resolver_tick(), conn_tick());
 		int n = epoll_wait(broker.epoll, events, EVENTS, timeout(due));
 
@@ -211,8 +221,10 @@ static void loop(void)
 			dispatch(events[i].data.u64);
 		conn_run();
 		conn_sweep();
-		if (broker.ending)
-			return;
+		if (n > 0)
+			broker.trimmed = false;
+		else if (!broker.trimmed && !broker.open)
+			trim();
 	}
 }
 

@@ -1,4 +1,5 @@
 #include "net/pump.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@ enum {
 	TURN = 2 * 1024 * 1024, /* then it is somebody else's turn */
 };
 
-static char scratch[COPY_SIZE];
+static char scratch[COPY_SIZE] __attribute__((aligned(4096)));
 
 unsigned int flow_pipes;
 
@@ -108,4 +109,9 @@ void flow_close(struct flow *flow)
 	close(flow->ends[1]);
 	flow->has_pipe = false;
 	flow_pipes++;
+}
+
+void flow_idle(void)
+{
+	mem_drop(scratch, sizeof(scratch));
 }

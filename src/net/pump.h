@@ -36,4 +36,7 @@ enum pump_result flow_pump(struct flow *flow, int from, int to, uint64_t *room);
 
 void flow_close(struct flow *flow);
 
+/* Nothing flows: let go of the memory that it took. */
+void flow_idle(void);
+
 #endif

@@ -172,10 +172,7 @@ int broker_configure(struct broker_link *l, const struct policy *policy, const s
 	close(fd);
 	if (rc < 0)
 		return fault_set(f, -rc, "start the broker of the box's network");
-	rc = hear_ready(l, f);
-	if (rc == 0)
-		rc = journal_open(&l->journal, p->name, f);
-	return rc;
+	return hear_ready(l, f);
 }
 
 int broker_listen(struct broker_link *l, int net[2], struct fault *f)
@@ -193,13 +190,19 @@ int broker_listen(struct broker_link *l, int net[2], struct fault *f)
 
 /* ---- what it says ---- */
 
-static void stop(struct broker_link *l)
+/* It has ended its work and ends; we do, too, and nobody waits for the other. */
+static void leave(struct broker_link *l)
 {
 	fd_close(&l->socket);
+	l->on = false;
+}
+
+static void stop(struct broker_link *l)
+{
+	leave(l);
 	kill(l->pid, SIGKILL);
 	while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	l->on = false;
 }
 
 static void lose(struct broker_link *l)
@@ -249,7 +252,7 @@ static bool hear(struct broker_link *l, int flags)
 	else if (rc == 0 && m.word == BROKER_NEED && m.value <= BROKER_SPARE && l->need)
 		l->need(l->need_ctx, m.value);
 	else if (rc == 0 && m.word == BROKER_DONE)
-		stop(l);
+		leave(l);
 	else
 		lose(l);
 	return l->on;

@@ -2,6 +2,7 @@
  * run/broker-link.h - the supervisor's side of the broker
  *
  *	broker_start(&l, f);                   beside the making of the box
+ *	journal_open(&l.journal, box, f);      or its events are not recorded
  *	broker_configure(&l, policy, p, f);    returns when it has shut itself in
  *	broker_listen(&l, box.net);            from now on the box has a network
  *	broker_poll(&l, &pfd); poll(...); broker_serve(&l, &pfd);

@@ -4,6 +4,8 @@
  * read only afterwards, to advise, never to decide: on Ubuntu 24.04 a user namespace
  * can be made, and is useless, whatever sysctl says.
  */
+#include "run/broker-link.h"
+#include "run/egress.h"
 #include "run/probe.h"
 #include "run/run.h"
 #include "box/engine.h"
@@ -38,7 +40,9 @@ static const struct {
 	{ "capabilities", "none in any set, and none to be gained", { "caps" } },
 	{ "landlock", "writes only where the plan says, again", { "landlock" } },
 	{ "seccomp", "a list of allowed system calls", { "seccomp" } },
-	{ "command", "a program runs in the box", { "exec" } },
+	{ "command", "a program runs in the box", { "go", "exec" } },
+	{ "broker", "network modes allow and open: nf_tables in the box, a broker outside",
+		{ "broker" } },
 };
 
 static int layer_of(const char *step)
@@ -108,18 +112,35 @@ static void await_end(const struct engine *e, struct box *box)
 	e->release(box);
 }
 
+struct trial {
+	struct broker_link link;
+	const struct policy *policy;
+	const struct plan *plan;
+};
+
+static int try_broker(void *ctx, struct fault *f)
+{
+	struct trial *t = ctx;
+	int rc = broker_start(&t->link, f);
+
+	return rc == 0 ? broker_configure(&t->link, t->policy, t->plan, f) : rc;
+}
+
 /* Build a box around an empty directory and run true in it. */
-static int try_box(const char *dir, struct fault *f)
+static int try_box(const char *dir, enum network network, struct fault *f)
 {
 	static const char *const argv[] = { "true", NULL };
 	const struct box_io io = {
 		.terminal = true, .in = -1, .out = -1, .err = -1, .rows = 24, .cols = 80
 	};
-	struct request request = { .argv = argv, .workspace = dir };
-	const struct plan *plan;
+	struct request request = { .argv = argv, .workspace = dir, .network = network };
+	struct trial trial = { 0 };
 	struct frame frame;
 	struct box box;
-	int rc = run_plan(&request, RUN_TO_SHOW, &plan, f);
+	int rc = run_plan(&request, RUN_TO_SHOW, &trial.plan, f);
+
+	if (rc == 0)
+		rc = egress_policy(&request, &trial.policy, f);
 
 	if (rc < 0) {
 		snprintf(f->step, sizeof(f->step), "%s",
@@ -129,9 +150,11 @@ static int try_box(const char *dir, struct fault *f)
 	plan_frame(&request, getuid(), getgid(), &frame);
 	rc = engine_native.begin(&frame, &io, &box, f);
 	if (rc == 0)
-		rc = engine_native.start(&box, plan, f);
+		rc = engine_native.start(&box, trial.plan, trial.policy ? try_broker : NULL,
+			&trial, f);
 	if (rc == 0)
 		await_end(&engine_native, &box);
+	broker_kill(&trial.link);
 	return rc;
 }
 
@@ -146,9 +169,11 @@ void probe_all(probe_vec *ret)
 		fault_set(&f, errno, "make a directory in %s", str_visible(path_parent(dir)));
 		failed = 0;
 	} else {
-		if (try_box(dir, &f) < 0) {
+		if (try_box(dir, NETWORK_NONE, &f) < 0) {
 			failed = layer_of(f.step) < 0 ? 0 : layer_of(f.step);
 			advise(&f);
+		} else if (try_box(dir, NETWORK_OPEN, &f) < 0) {
+			failed = layer_of("broker");
 		}
 		rmdir(dir);
 	}

@@ -425,15 +425,45 @@ static void need_sockets(void *ctx, unsigned int n)
 		s->engine->socket(&s->box);
 }
 
-/* The plan, and by the time it is there a broker that is ready for it. */
-static int make_plan(struct session *s, plan_fn *plan, void *ctx, struct fault *f)
+struct pending {
+	struct session *session;
+	const struct policy *policy;
+};
+
+/* A broker that is ready, while init is busy with its mounts. */
+static int make_broker(void *ctx, struct fault *f)
 {
-	const struct policy *policy = NULL;
-	int rc = plan(ctx, &s->plan, &policy, f);
+	const struct pending *p = ctx;
+	struct session *s = p->session;
+	int rc = broker_start(&s->broker, f);
+
+	if (rc == 0)
+		rc = broker_configure(&s->broker, p->policy, s->plan, f);
+	return rc == 0 ? journal_open(&s->broker.journal, s->plan->name, f) : rc;
+}
+
+static int make_box(struct session *s, plan_fn *plan, void *ctx, struct fault *f)
+{
+	struct pending pending = { .session = s };
+	int rc = plan(ctx, &s->plan, &pending.policy, f);
 
 	if (rc == 0)
 		rc = steer_ports(&s->steer, s->plan, f);
-	return rc == 0 ? broker_configure(&s->broker, policy, s->plan, f) : rc;
+	if (rc < 0) {
+		s->engine->kill(&s->box);
+		s->engine->release(&s->box);
+		return rc;
+	}
+	rc = s->engine->start(&s->box, s->plan, pending.policy ? make_broker : NULL, &pending,
+		f);
+	if (rc < 0)
+		return rc;
+	rc = broker_listen(&s->broker, s->box.net, f);
+	if (rc < 0) {
+		s->engine->kill(&s->box);
+		s->engine->release(&s->box);
+	}
+	return rc;
 }
 
 static int start(struct session *s, const struct frame *frame, plan_fn *plan, void *ctx,
@@ -447,23 +477,9 @@ static int start(struct session *s, const struct frame *frame, plan_fn *plan, vo
 	close_box_ends(&io);
 	if (rc < 0)
 		return rc;
-	if (network_is_brokered(frame->network))
-		rc = broker_start(&s->broker, f);
-	if (rc == 0)
-		rc = make_plan(s, plan, ctx, f);
-	if (rc == 0) {
-		rc = s->engine->start(&s->box, s->plan, f);
-		if (rc < 0)
-			broker_kill(&s->broker);
-		if (rc < 0)
-			return rc;
-		rc = broker_listen(&s->broker, s->box.net, f);
-	}
-	if (rc < 0) {
+	rc = make_box(s, plan, ctx, f);
+	if (rc < 0)
 		broker_kill(&s->broker);
-		s->engine->kill(&s->box);
-		s->engine->release(&s->box);
-	}
 	return rc;
 }
 

@@ -46,7 +46,7 @@ struct batch {
 	_Alignas(struct nlmsghdr) char buf[4096];
 	size_t n;
 	struct nlmsghdr *message; /* that is being written */
-	uint32_t count;           /* of those that are answered */
+	uint32_t count;
 };
 
 static void *put(struct batch *b, const void *bytes, size_t n)
@@ -62,9 +62,10 @@ static void *put(struct batch *b, const void *bytes, size_t n)
 
 static void begin(struct batch *b, uint16_t type, uint16_t flags, const void *head, size_t n)
 {
-	struct nlmsghdr h = { .nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | flags };
+	struct nlmsghdr h = { .nlmsg_type = type,
+		.nlmsg_flags = NLM_F_REQUEST | flags,
+		.nlmsg_seq = ++b->count };
 
-	h.nlmsg_seq = flags & NLM_F_ACK ? ++b->count : 0;
 	b->message = (struct nlmsghdr *)(void *)(b->buf + b->n);
 	put(b, &h, sizeof(h));
 	put(b, head, n);
@@ -103,39 +104,30 @@ static void nest_end(struct batch *b, size_t at)
 	a->nla_len = (uint16_t)(b->n - at);
 }
 
-/* Send all, and hear that each was done. The first that was not is *ret_failed, from 1. */
-static int transact(int protocol, struct batch *b, uint32_t *ret_failed)
+/* A failure is always told; that all went well, only of the one that asks for it: the last. */
+static int transact(int protocol, const struct batch *b)
 {
 	auto_close int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 	_Alignas(struct nlmsghdr) char answer[8192];
-	uint32_t heard = 0;
 
-	*ret_failed = 0;
 	if (s < 0 || send(s, b->buf, b->n, 0) < 0)
 		return -errno;
-	while (heard < b->count) {
+	for (;;) {
 		ssize_t n = recv(s, answer, sizeof(answer), 0);
-		struct nlmsghdr *h = (struct nlmsghdr *)(void *)answer;
+		const struct nlmsghdr *h = (const struct nlmsghdr *)(void *)answer;
+		const struct nlmsgerr *e = NLMSG_DATA(h);
 
 		if (n < 0)
 			return -errno;
-		for (; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
-			const struct nlmsgerr *e = NLMSG_DATA(h);
-
-			if (h->nlmsg_type != NLMSG_ERROR)
-				continue;
-			*ret_failed = h->nlmsg_seq;
-			if (e->error)
-				return e->error;
-			heard++;
-		}
+		if (n >= (ssize_t)NLMSG_LENGTH(sizeof(*e)) && h->nlmsg_type == NLMSG_ERROR)
+			return e->error;
 	}
-	return 0;
 }
 
 /* ---- addresses and routes ---- */
 
-static void put_family(struct batch *b, uint8_t family, const void *own, uint8_t bytes)
+static void put_family(struct batch *b, uint8_t family, const void *own, uint8_t bytes,
+	bool last)
 {
 	const struct ifaddrmsg address = { .ifa_family = family,
 		.ifa_prefixlen = (uint8_t)(bytes * 8),
@@ -148,10 +140,11 @@ static void put_family(struct batch *b, uint8_t family, const void *own, uint8_t
 		.rtm_type = RTN_LOCAL };
 	const uint32_t out = LOOPBACK;
 
-	begin(b, RTM_NEWADDR, NLM_F_CREATE | NLM_F_ACK, &address, sizeof(address));
+	begin(b, RTM_NEWADDR, NLM_F_CREATE, &address, sizeof(address));
 	attr(b, IFA_LOCAL, own, bytes);
 	attr(b, IFA_ADDRESS, own, bytes);
-	begin(b, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_ACK, &route, sizeof(route));
+	begin(b, RTM_NEWROUTE, (uint16_t)(NLM_F_CREATE | (last ? NLM_F_ACK : 0)), &route,
+		sizeof(route));
 	attr(b, RTA_OIF, &out, sizeof(out));
 	attr(b, RTA_PREFSRC, own, bytes);
 }
@@ -160,12 +153,11 @@ static void put_family(struct batch *b, uint8_t family, const void *own, uint8_t
 static int make_routes(bool v6)
 {
 	struct batch b = { 0 };
-	uint32_t failed;
 
-	put_family(&b, AF_INET, own_v4, sizeof(own_v4));
+	put_family(&b, AF_INET, own_v4, sizeof(own_v4), !v6);
 	if (v6)
-		put_family(&b, AF_INET6, own_v6, sizeof(own_v6));
-	return transact(NETLINK_ROUTE, &b, &failed);
+		put_family(&b, AF_INET6, own_v6, sizeof(own_v6), true);
+	return transact(NETLINK_ROUTE, &b);
 }
 
 /* ---- nf_tables ---- */
@@ -271,9 +263,9 @@ static void redirect(struct batch *b, uint16_t port)
 	expr_end(b, e);
 }
 
-static size_t rule(struct batch *b)
+static size_t rule(struct batch *b, uint16_t flags)
 {
-	nft(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND | NLM_F_ACK, false);
+	nft(b, NFT_MSG_NEWRULE, (uint16_t)(NLM_F_CREATE | NLM_F_APPEND | flags), false);
 	attr_text(b, NFTA_RULE_TABLE, TABLE);
 	attr_text(b, NFTA_RULE_CHAIN, CHAIN);
 	return nest(b, NFTA_RULE_EXPRESSIONS);
@@ -282,7 +274,7 @@ static size_t rule(struct batch *b)
 /* What is sent to this address, or a network of whole bytes, is left alone. */
 static void rule_own(struct batch *b, uint8_t family, const void *bytes, uint32_t n)
 {
-	size_t at = rule(b);
+	size_t at = rule(b, 0);
 
 	match_meta(b, NFT_META_NFPROTO, family);
 	match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, family == NFPROTO_IPV4 ? 16 : 24, bytes,
@@ -295,9 +287,9 @@ static void put_chain(struct batch *b)
 {
 	size_t hook;
 
-	nft(b, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_ACK, false);
+	nft(b, NFT_MSG_NEWTABLE, NLM_F_CREATE, false);
 	attr_text(b, NFTA_TABLE_NAME, TABLE);
-	nft(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_ACK, false);
+	nft(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE, false);
 	attr_text(b, NFTA_CHAIN_TABLE, TABLE);
 	attr_text(b, NFTA_CHAIN_NAME, CHAIN);
 	hook = nest(b, NFTA_CHAIN_HOOK);
@@ -312,7 +304,6 @@ static int make_rules(void)
 	static const uint8_t loopback_v6[16] = { [15] = 1 }, net_127 = 127;
 	const uint16_t dns = htons(RESOLVER_PORT);
 	struct batch b = { 0 };
-	uint32_t failed;
 	size_t at;
 
 	nft(&b, NFNL_MSG_BATCH_BEGIN, 0, true);
@@ -321,17 +312,17 @@ static int make_rules(void)
 	rule_own(&b, NFPROTO_IPV4, own_v4, sizeof(own_v4));
 	rule_own(&b, NFPROTO_IPV6, loopback_v6, sizeof(loopback_v6));
 	rule_own(&b, NFPROTO_IPV6, own_v6, sizeof(own_v6));
-	at = rule(&b);
+	at = rule(&b, 0);
 	match_meta(&b, NFT_META_L4PROTO, IPPROTO_TCP);
 	redirect(&b, LISTENER_PORT);
 	nest_end(&b, at);
-	at = rule(&b);
+	at = rule(&b, NLM_F_ACK);
 	match_meta(&b, NFT_META_L4PROTO, IPPROTO_UDP);
 	match_payload(&b, NFT_PAYLOAD_TRANSPORT_HEADER, 2, &dns, sizeof(dns));
 	redirect(&b, RESOLVER_PORT);
 	nest_end(&b, at);
 	nft(&b, NFNL_MSG_BATCH_END, 0, true);
-	return transact(NETLINK_NETFILTER, &b, &failed);
+	return transact(NETLINK_NETFILTER, &b);
 }
 
 /* ---- sockets ---- */

@@ -61,6 +61,13 @@ int step_await_stubs(struct native *n, struct fault *f)
 	return await(n, WIRE_STUBS, &w, f);
 }
 
+int step_await_go(struct native *n, struct fault *f)
+{
+	struct wire w;
+
+	return await(n, WIRE_GO, &w, f);
+}
+
 int step_seccomp(struct native *n, struct fault *f)
 {
 	return seccomp_apply(n->plan->seccomp, f);
@@ -85,6 +92,7 @@ static const struct step steps[] = {
 	{ "limits", step_limits },
 	{ "terminal", step_terminal }, /* needs the box's /dev/pts */
 	{ "net-end", step_net_end },   /* its helper shares errno with us until then */
+	{ "go", step_await_go },       /* the supervisor is ready for what the command does */
 	{ "caps", step_caps },         /* after all that needs them */
 	{ "landlock", step_landlock }, /* after mounting, which it forbids */
 	{ "seccomp", step_seccomp },   /* last: everything before would be refused */
@@ -198,7 +206,7 @@ static int await_end(const struct box *box)
 /* Wait until the command runs; a fault, or silence, means there is no box. */
 static int await_start(struct box *box, struct fault *f)
 {
-	struct wire w = { .type = WIRE_STUBS };
+	struct wire w = { .type = WIRE_GO };
 	struct fault told;
 	int status, fds[WIRE_FDS];
 	ssize_t n;
@@ -280,12 +288,17 @@ static int native_begin(const struct frame *frame, const struct box_io *io, stru
 	return 0;
 }
 
-static int native_start(struct box *box, const struct plan *p, struct fault *f)
+static int native_start(struct box *box, const struct plan *p, box_meanwhile_fn *meanwhile,
+	void *ctx, struct fault *f)
 {
 	int rc;
 
 	wire_send(box->control, &(struct wire){ .type = WIRE_PLAN, .address = (uintptr_t)p });
 	rc = stubs_make(p, box->pidfd, &box->stubs, f);
+	if (rc == 0)
+		wire_send(box->control, &(struct wire){ .type = WIRE_STUBS });
+	if (rc == 0 && meanwhile)
+		rc = meanwhile(ctx, f);
 	if (rc < 0)
 		native_kill(box);
 	else

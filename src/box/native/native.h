@@ -50,6 +50,7 @@ int step_caps(struct native *n, struct fault *f);        /* caps.c */
 int step_landlock(struct native *n, struct fault *f);    /* landlock.c */
 int step_seccomp(struct native *n, struct fault *f);     /* engine.c, seccomp.c */
 int step_net_end(struct native *n, struct fault *f);     /* net.c */
+int step_await_go(struct native *n, struct fault *f);    /* engine.c */
 int step_exec(struct native *n, struct fault *f);        /* exec.c */
 
 /* Reap, forward, report; ends with the box. init.c */
@@ -66,6 +67,7 @@ enum wire_type {
 	WIRE_EXITED,    /* value: status as from waitpid(2); nothing else lives in the box */
 	WIRE_PLAN,      /* to init: address */
 	WIRE_STUBS,     /* to init: the stubs are there to be mounted on */
+	WIRE_GO,        /* to init: all that was done meanwhile is done */
 	WIRE_SIGNAL,    /* to init: value, group */
 	WIRE_SOCKET,    /* to init: make a TCP socket; from it: carries one */
 };
