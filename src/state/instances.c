@@ -185,8 +185,10 @@ static int make_own_files(int all, const char *dir, const struct project *p, str
 	if (rc < 0 || (own.root && own.version))
 		return rc;
 	while (flock(all, LOCK_EX) < 0)
-		if (errno != EINTR)
-			return fault_set(f, errno, "lock %s", str_visible(path_parent(dir)));
+		if (errno != EINTR) {
+			fault_set(f, errno, "lock %s", str_visible(path_parent(dir)));
+			return layers_lacking(f);
+		}
 	rc = check_instance(dir, p, &own, f);
 	if (rc == 0 && !own.root)
 		rc = instance_write(dir, "project-root", p->root, f);
@@ -213,8 +215,10 @@ static int hold(const char *dir, struct fault *f)
 	struct stat held, named;
 
 	while (fd >= 0 && flock(fd, LOCK_SH) < 0)
-		if (errno != EINTR)
-			return fault_set(f, errno, "lock %s", str_visible(dir));
+		if (errno != EINTR) {
+			fault_set(f, errno, "lock %s", str_visible(dir));
+			return layers_lacking(f);
+		}
 	if (fd < 0 && errno != ENOENT)
 		return fault_set(f, errno, "open %s", str_visible(dir));
 	if (fd < 0 || fstat(fd, &held) < 0 || lstat(dir, &named) < 0 ||

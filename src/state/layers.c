@@ -16,6 +16,19 @@
 
 enum { DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, MOST_PUT = 16 << 20 };
 
+/* NFS and what FUSE offers may have no locks; on overlayfs nobody can make a white-out. */
+int layers_lacking(struct fault *f)
+{
+	static const int lacks[] = { ENOLCK, EOPNOTSUPP, ENOSYS, EPERM, EINVAL };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lacks); i++)
+		if (f->err == lacks[i])
+			return fault_fix(f,
+				"Its file system has no such thing; set XDG_STATE_HOME to a "
+				"directory on one that has (ext4, xfs, btrfs, tmpfs).");
+	return -f->err;
+}
+
 int layers_lock(const char *dir, const char *name, int how, struct fault *f)
 {
 	auto_close int fd = openat(AT_FDCWD, path_join(dir, name),
@@ -28,11 +41,7 @@ int layers_lock(const char *dir, const char *name, int how, struct fault *f)
 	if (rc == 0)
 		return take_fd(&fd);
 	fault_set(f, errno, "lock %s/%s", str_visible(dir), name);
-	if (f->err == ENOLCK || f->err == EOPNOTSUPP || f->err == ENOSYS)
-		fault_fix(f,
-			"Its file system has no locks; set XDG_STATE_HOME to a directory on "
-			"one that has.");
-	return -f->err;
+	return layers_lacking(f);
 }
 
 /* ---- numbers ---- */

@@ -20,6 +20,9 @@ struct layers {
 	const char *users; /* the user's directory that they lie on; NULL: not known */
 };
 
+/* Say what to do about a file system that cannot do what the fault is about; -f->err. */
+int layers_lacking(struct fault *f);
+
 /* flock(2) the file dir/name, made if need be; the descriptor. */
 int layers_lock(const char *dir, const char *name, int how, struct fault *f);
 

@@ -66,9 +66,11 @@ static int make_hiding(const char *dir, const struct part *part, struct fault *f
 		return fault_set(f, errno, "make %s", str_visible(hiding));
 	for (size_t i = 0; i < n; i++)
 		if (mknod(path_join(hiding, part->traces[i]), S_IFCHR, makedev(0, 0)) < 0 &&
-			errno != EEXIST)
-			return fault_set(f, errno, "make %s/%s", str_visible(hiding),
+			errno != EEXIST) {
+			fault_set(f, errno, "make the white-out %s/%s", str_visible(hiding),
 				part->traces[i]);
+			return layers_lacking(f);
+		}
 	return 0;
 }
 
@@ -100,8 +102,10 @@ static int make_session(const char *dir, const tree_names *sessions, struct sess
 		return fault_set(f, errno, "make %s", str_visible(path));
 	s->session = path;
 	s->lock = lock_session(path);
-	if (s->lock < 0)
-		return fault_set(f, -s->lock, "lock %s", str_visible(path));
+	if (s->lock < 0) {
+		fault_set(f, -s->lock, "lock %s", str_visible(path));
+		return layers_lacking(f);
+	}
 	s->busy = layers_lock(dir, "busy", LOCK_SH, f);
 	if (s->busy < 0 || s->part->whole)
 		return s->busy < 0 ? s->busy : 0;

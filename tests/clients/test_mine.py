@@ -26,7 +26,7 @@ GREP = f"grep -rlsF {SECRET[:-4]}'{SECRET[-4:]}' ~ | sort; "
 
 class Codex:
     name, config, module = "codex", ".codex/config.toml", test_codex
-    tool = "mcp__user/ask_user"
+    tool = "mcp__owned/ask_owned"
     instructions, history = ".codex/AGENTS.md", ".codex/history.jsonl"
     resume, told = ["resume", "--last"], "You run in a sandbox. /etc/carrel/SANDBOX.md"
     mine = {"model": test_codex.MODEL, "effort": "high"}
@@ -48,7 +48,7 @@ class Codex:
 
 class Gemini:
     name, config, module = "gemini", ".gemini/settings.json", test_gemini
-    tool = "mcp_user_ask_user"
+    tool = "mcp_owned_ask_owned"
     instructions, history = ".gemini/GEMINI.md", ".gemini/tmp/other/logs.json"
     resume, told = ["--resume", "latest"], "You run in a sandbox. /etc/carrel/SANDBOX.md"
     mine = {"model": test_gemini.MODEL}
@@ -67,7 +67,7 @@ class Gemini:
 
 class Opencode:
     name, config, module = "opencode", ".config/opencode/opencode.json", test_opencode
-    tool = "user_ask_user"
+    tool = "owned_ask_owned"
     instructions = ".config/opencode/AGENTS.md"
     history = ".local/share/opencode/log/old.log"
     resume, told = ["--continue"], "# Your sandbox"
@@ -106,7 +106,7 @@ def mine(host, kind, program):
     host.env |= kind.env
     host.write("~/.config/carrel/carrel.json", {"mine": {"harness": kind.name, **kind.mine}})
     server = host.write(f"~/{pathlib.Path(kind.config).parent}/server", parts.SERVER, 0o755)
-    host.write(f"~/{kind.config}", kind.settings(host, str(server), "user"))
+    host.write(f"~/{kind.config}", kind.settings(host, str(server), "owned"))
     host.write(f"~/{kind.instructions}", "MARK-user\n")
     skills = str(pathlib.Path(kind.config).parent / "skills")
     host.write(f"~/{skills}/userskill/SKILL.md", parts.skill("userskill"))
@@ -159,13 +159,13 @@ def test_what_is_the_users_is_there(mine, kind, program):
     before = home_of(mine)
     bodies = say(mine, kind, f"MOCK:call:{kind.tool}:{{}}")
     boxed, answered = bodies[0], bodies[-1]
-    assert set(parts.marks(mine)) == {"mcp-user"}
+    assert set(parts.marks(mine)) == {"mcp-owned"}
     assert parts.marked(boxed) >= {"user", "userskill"}
-    assert "MARK-answer of user" in parts.shown(answered)
+    assert "MARK-answer of owned" in parts.shown(answered)
     assert kind.told in parts.shown(boxed)
     assert home_of(mine) == before
     outside = direct(mine, kind, program)[0]
-    assert set(parts.marks(mine)) == {"mcp-user"}
+    assert set(parts.marks(mine)) == {"mcp-owned"}
     assert parts.marked(outside) == parts.marked(boxed)
     assert kind.told not in parts.shown(outside)
 
@@ -173,7 +173,7 @@ def test_what_is_the_users_is_there(mine, kind, program):
 def test_what_is_planted_stays_in_the_projects_boxes(mine, other, kind, program):
     """A server and instructions that an agent added for all sessions to come."""
     server = (mine.home / kind.config).parent / "server"
-    mine.write("planted", kind.settings(mine, str(server), "user", "planted"))
+    mine.write("planted", kind.settings(mine, str(server), "owned", "planted"))
     before = home_of(mine)
     words = f"cp planted ~/{kind.config}; echo MARK-pla''nted >>~/{kind.instructions}"
     do(mine, kind, f"{words}; cat ~/{kind.config}")
@@ -181,13 +181,13 @@ def test_what_is_planted_stays_in_the_projects_boxes(mine, other, kind, program)
     parts.marks(mine)
 
     assert "planted" not in parts.marked(direct(mine, kind, program)[0])
-    assert set(parts.marks(mine)) == {"mcp-user"}
+    assert set(parts.marks(mine)) == {"mcp-owned"}
     home = home_of(mine)
     assert "planted" not in parts.marked(say(other, kind, "MOCK:text:hello")[0])
-    assert set(parts.marks(other)) == {"mcp-user"}
+    assert set(parts.marks(other)) == {"mcp-owned"}
     # The control: in this project's boxes it is obeyed.
     assert "planted" in parts.marked(say(mine, kind, "MOCK:text:hello")[0])
-    assert set(parts.marks(mine)) == {"mcp-user", "mcp-planted"}
+    assert set(parts.marks(mine)) == {"mcp-owned", "mcp-planted"}
     assert home_of(mine) == home
 
 

@@ -1,11 +1,11 @@
 /*
  * tests/degrade/deny.c - run a program on a kernel that lacks something
  *
- *	deny NAME[:ARG0]=ERRNO ... -- PROGRAM ARG...
+ *	deny NAME[:[INDEX.]ARG]=ERRNO ... -- PROGRAM ARG...
  *
  * Installs a seccomp filter under which the named system calls fail with the given errno
- * (with :ARG0 only when the low half of the first argument is that number), then becomes
- * the program. To the program this is a kernel without the call, or one that forbids it.
+ * (with :ARG only when the low half of the first argument, or of that with this index, is
+ * that number), then becomes the program. To the program this is a kernel without the call, or one that forbids it.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -39,13 +39,17 @@ static const struct {
 	CALL(clone),
 	CALL(clone3),
 	CALL(close_range),
+	CALL(flock),
 	CALL(fsconfig),
+	CALL(fsetxattr),
 	CALL(fsmount),
 	CALL(fsopen),
 	CALL(landlock_add_rule),
 	CALL(landlock_create_ruleset),
 	CALL(landlock_restrict_self),
 	CALL(memfd_create),
+	CALL(mknod),
+	CALL(mknodat),
 	CALL(mount),
 	CALL(mount_setattr),
 	CALL(move_mount),
@@ -74,6 +78,7 @@ static const struct {
 	{ "EOPNOTSUPP", EOPNOTSUPP },
 	{ "ENOSPC", ENOSPC },
 	{ "EACCES", EACCES },
+	{ "ENOLCK", ENOLCK },
 };
 
 static struct sock_filter filter[256];
@@ -94,10 +99,11 @@ static void add(unsigned int code, unsigned int k, unsigned char yes, unsigned c
 	filter[used++] = (struct sock_filter){ (unsigned short)code, yes, no, k };
 }
 
-/* One rule: NAME[:ARG0]=ERRNO. */
+/* One rule: NAME[:[INDEX.]ARG]=ERRNO. */
 static void add_rule(char *rule)
 {
-	char *error = strchr(rule, '='), *arg;
+	char *error = strchr(rule, '='), *arg, *dot;
+	unsigned int index = 0;
 	long nr = -1;
 	unsigned int err = 0;
 
@@ -106,6 +112,11 @@ static void add_rule(char *rule)
 	arg = strchr(rule, ':');
 	if (arg)
 		*arg++ = '\0';
+	dot = arg ? strchr(arg, '.') : NULL;
+	if (dot) {
+		index = (unsigned int)strtoul(arg, NULL, 0) % 6;
+		arg = dot + 1;
+	}
 	for (size_t i = 0; i < LENGTH(calls); i++)
 		if (!strcmp(calls[i].name, rule))
 			nr = calls[i].nr;
@@ -119,7 +130,7 @@ static void add_rule(char *rule)
 	add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 	add(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)nr, 0, arg ? 3 : 1);
 	if (arg) {
-		add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args), 0, 0);
+		add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[index]), 0, 0);
 		add(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)strtoul(arg, NULL, 0), 0, 1);
 	}
 	add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err, 0, 0);
@@ -133,7 +144,7 @@ int main(int argc, char **argv)
 	for (; i < argc && strcmp(argv[i], "--") != 0; i++)
 		add_rule(argv[i]);
 	if (i + 1 >= argc) {
-		fprintf(stderr, "usage: deny NAME[:ARG0]=ERRNO... -- PROGRAM ARG...\n");
+		fprintf(stderr, "usage: deny NAME[:[INDEX.]ARG]=ERRNO... -- PROGRAM ARG...\n");
 		return 99;
 	}
 	add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);

@@ -63,6 +63,14 @@ KERNELS = {
     "no old mount": ("mount=EPERM", EITHER),
 }
 
+# The same for a box that keeps what it changes in the user's configuration.
+STATES = {
+    "no locks": ("flock=ENOLCK", ADVISES),
+    "no white-outs": ("mknod=EPERM", ADVISES),
+    "no attributes": ("fsetxattr=EOPNOTSUPP", WORKS),
+    "no overlays of users": ("fsconfig:1.0=EINVAL", ADVISES),
+}
+
 # A machine of one's own: its shell has capabilities, what it hands over to has none.
 AS_USER = ["unshare", "-c", "-m", "--keep-caps", "sh", "-c"]
 HAND_OVER = 'exec setpriv --ambient-caps=-all --inh-caps=-all -- "$@"'
@@ -90,6 +98,30 @@ MACHINES = {
 def test_kernel(project, home, place, tool, deny, rules, expected):
     """A system call fails: in full, or not at all (rule 1)."""
     judge([deny, *rules.split(), "--"], expected, project, home, place)
+
+
+@pytest.mark.parametrize("rules, expected", STATES.values(), ids=STATES)
+def test_state(project, home, place, deny, rules, expected):
+    """Nothing of the user's changes, and with all there again what was kept is shown."""
+    path = lib.make_file(place / "bin/claude", "#!/bin/sh\nexec /bin/sh -s\n", mode=0o755)
+    config = lib.make_file(home / ".claude/settings.json", "{}").parent
+    before = lib.snapshot(config)
+    env = {"PATH": f"{path.parent}:/usr/bin:/bin"}
+    argv = [lib.program(), "run", "-y"]
+
+    def mine(prefix, script):
+        return lib.execute([*prefix, *argv], env=env, input=script.encode(), timeout=20)
+
+    lib.succeeded(mine([], "echo 1 >~/.claude/kept\n"))
+    if "mknod" in rules:  # it is made once
+        lib.remove(next(home.glob(".local/state/carrel/instances/*/claude/claude/hiding")))
+    done = mine([deny, *rules.split(), "--"], "touch ran; echo 2 >~/.claude/more\n")
+    assert (project / "ran").exists() == (expected == WORKS), done
+    if expected == ADVISES:
+        lib.failed_clearly(done, "set XDG_STATE_HOME")
+    seen = lib.succeeded(mine([], "cat ~/.claude/kept ~/.claude/more 2>/dev/null; true\n"))
+    assert seen == (b"1\n2\n" if expected == WORKS else b"1\n")
+    assert lib.snapshot(config) == before
 
 
 @pytest.mark.parametrize("prefix, expected", MACHINES.values(), ids=MACHINES)

@@ -384,8 +384,6 @@ static const char *layer_path(struct fds *fds, const char *path, struct fault *f
 
 static int set_layer(int fs, const char *key, const char *path, struct fault *f)
 {
-	if (!path)
-		return -f->err;
 	if (sys_fsconfig(fs, FSCONFIG_SET_STRING, key, path) < 0)
 		return fault_set(f, errno, "set %s of an overlay", key);
 	return 0;
@@ -417,28 +415,37 @@ static int set_lowers(int fs, const char *const *lowers, struct fds *fds, struct
 	return 0;
 }
 
+/* Which of the steps finds out what a file system lacks depends on the kernel. */
+static int no_overlay(const struct place *place, struct fault *f)
+{
+	fault_set(f, errno, "make an overlay of '%s'", str_visible(place->target));
+	return fault_fix(f,
+		"Linux 5.11 or later is needed, and a file system for carrel's state that has "
+		"extended attributes and is no overlay itself: set XDG_STATE_HOME to a "
+		"directory on ext4, xfs, btrfs or tmpfs.");
+}
+
 static int new_overlay(const struct place *place, struct fds *fds, struct fault *f)
 {
 	auto_close int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
+	const char *upper, *work;
 	int mount, rc;
 
 	if (fs < 0)
-		return fault_set(f, errno, "open a new overlay");
+		return no_overlay(place, f);
 	rc = set_lowers(fs, place->lowers, fds, f);
-	if (rc == 0)
-		rc = set_layer(fs, "upperdir", layer_path(fds, place->source, f), f);
-	if (rc == 0)
-		rc = set_layer(fs, "workdir", layer_path(fds, place->work, f), f);
 	if (rc < 0)
 		return rc;
+	upper = layer_path(fds, place->source, f);
+	work = upper ? layer_path(fds, place->work, f) : NULL;
+	if (!work)
+		return -f->err;
 	/* Its own attributes are the owner's here: those of root need root. */
-	if (sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL) < 0 ||
-		sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0) {
-		fault_set(f, errno, "make an overlay of '%s'", str_visible(place->target));
-		return fault_fix(f,
-			"Linux 5.11 or later is needed, and a file system for carrel's state "
-			"that has extended attributes.");
-	}
+	if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", upper) < 0 ||
+		sys_fsconfig(fs, FSCONFIG_SET_STRING, "workdir", work) < 0 ||
+		sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL) < 0 ||
+		sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
+		return no_overlay(place, f);
 	mount = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	return mount < 0 ? fault_set(f, errno, "mount an overlay") : mount;
 }
