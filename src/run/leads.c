@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/json-read.h"
 #include "base/path.h"
+#include "base/str.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -61,17 +62,42 @@ static bool is_kept(const char *name)
 	return false;
 }
 
-static void search(const char *dir, const char *top, bool deeper, struct request *r,
+/* What is not the user's own: the first of them, and how many. */
+struct others {
+	const char *first;
+	size_t n;
+};
+
+/*
+ * A box knows one user and one group, and overlayfs copies no file of another one up
+ * (EOVERFLOW): it can be replaced or removed there, but not written.
+ */
+static void look_at_owner(int dir, const char *name, struct others *o)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		(st.st_uid == getuid() && st.st_gid == getgid()))
+		return;
+	if (!o->n++)
+		o->first = mem_strdup(name);
+}
+
+static void search(const char *dir, const char *top, struct others *o, struct request *r,
 	size_t *count)
 {
 	DIR *d = opendir(dir);
 	struct dirent *e;
 
 	while (d && (e = readdir(d))) {
+		bool kept = e->d_type == DT_DIR && o && is_kept(e->d_name);
+
 		if (e->d_type == DT_LNK)
 			follow(dir, e->d_name, top, r, count);
-		else if (e->d_type == DT_DIR && deeper && is_kept(e->d_name))
-			search(path_join(dir, mem_strdup(e->d_name)), top, false, r, count);
+		else if (o && (e->d_type == DT_REG || kept || !strcmp(e->d_name, "plugins")))
+			look_at_owner(dirfd(d), e->d_name, o);
+		if (kept)
+			search(path_join(dir, mem_strdup(e->d_name)), top, NULL, r, count);
 	}
 	if (d)
 		closedir(d);
@@ -79,9 +105,21 @@ static void search(const char *dir, const char *top, bool deeper, struct request
 
 void leads_of_dir(const char *dir, struct request *r)
 {
+	struct others o = { 0 };
 	size_t count = 0;
 
-	search(dir, dir, true, r, &count);
+	search(dir, dir, &o, r, &count);
+	if (o.n == 1)
+		vec_push(&r->notices,
+			mem_printf("%s is another user's or group's: the box can read it, not "
+				   "write it, until you chgrp it to your own (%u)",
+				str_visible(path_join(dir, o.first)), getgid()));
+	else if (o.n)
+		vec_push(&r->notices,
+			mem_printf("%s and %zu more there are another user's or group's: the "
+				   "box can read them, not write them, until you chgrp them to "
+				   "your own (%u)",
+				str_visible(path_join(dir, o.first)), o.n - 1, getgid()));
 }
 
 static void visit(const struct json_value *v, const char *top, struct request *r)

@@ -9,7 +9,10 @@
 
 struct request;
 
-/* For the links directly in dir, and in its skills, commands ...; dir is canonical. */
+/*
+ * For the links directly in dir, and in its skills, commands ...; dir is canonical. A notice,
+ * too, if files directly in it are not the user's and so cannot be written in the box.
+ */
 void leads_of_dir(const char *dir, struct request *r);
 
 /* For the directories that a JSON file in dir names under "path": local plugins. */

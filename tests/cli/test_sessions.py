@@ -199,6 +199,35 @@ def test_a_user_without_configuration(user):
     assert user.names("sessions") == []
 
 
+def test_files_of_another_group(user):
+    """As of a user who is in several: seen, said, not writable, replaceable; nothing lost."""
+    if not lib.ROOT:
+        pytest.skip("needs root")
+    foreign = ("settings.json", "skills", "skills/one/SKILL.md", "old/first")
+    for name in foreign:
+        os.chown(user.claude / name, lib.UID, 4321)
+    user.before = lib.snapshot(user.claude)
+    done = user.run("cat ~/.claude/settings.json ~/.claude/skills/one/SKILL.md\n")
+    assert lib.succeeded(done).decode() == '{"model": "of-the-user"}\na skill\n'
+    said = done.stderr.decode()
+    assert f"{user.claude}/s" in said and "and 1 more there are another user's or group's" in said
+    tries = ["echo x >settings.json", "echo x >skills/new", "echo x >>old/first"]
+    tries = "; ".join(f"({word}) 2>/dev/null || echo no" for word in tries)
+    assert user.see(f"cd ~/.claude; {tries}; echo 3 >old/third\n") == "no\nno\nno\n"
+    look = "cd ~/.claude; cat settings.json skills/one/SKILL.md old/*; ls skills\n"
+    assert user.see(look) == '{"model": "of-the-user"}\na skill\n1\n2\n3\none\n'
+    # As clients write their settings: a new file in its place. Or it is removed.
+    user.see("cd ~/.claude; echo new >.s; mv .s settings.json; rm old/first\n")
+    assert user.see(look) == "new\na skill\n2\n3\none\n"
+    user.assert_tidy()
+    for name in foreign:
+        lib.give(user.claude / name)
+    user.before = lib.snapshot(user.claude)
+    done = user.run("cd ~/.claude; echo x >skills/new; ls skills\n")
+    assert lib.succeeded(done) == b"new\none\n" and b"group" not in done.stderr
+    user.assert_tidy()
+
+
 # ---- a dry run --------------------------------------------------------------------------
 
 
