@@ -110,6 +110,14 @@ static int open_box(const char *name, bool make, struct fault *f)
 	return open_own(all, name, path, f);
 }
 
+/* errno first: to say where the file is may change it. */
+static int file_failed(const char *what, const char *name, const char *file, struct fault *f)
+{
+	int err = errno;
+
+	return fault_set(f, err, "%s %s/%s/%s", what, str_visible(all_path()), name, file);
+}
+
 int boxes_create(const char *name, const char *file, struct fault *f)
 {
 	auto_close int dir = open_box(name, true, f);
@@ -118,12 +126,10 @@ int boxes_create(const char *name, const char *file, struct fault *f)
 	if (dir < 0)
 		return dir;
 	if (unlinkat(dir, file, 0) < 0 && errno != ENOENT)
-		return fault_set(f, errno, "replace %s/%s/%s", str_visible(all_path()), name,
-			file);
+		return file_failed("replace", name, file, f);
 	fd = openat(dir, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return fault_set(f, errno, "make %s/%s/%s", str_visible(all_path()), name,
-			file);
+		return file_failed("make", name, file, f);
 	return fd;
 }
 
@@ -136,8 +142,7 @@ int boxes_open(const char *name, const char *file, struct fault *f)
 		return dir;
 	fd = tree_open_file(dir, file);
 	if (fd < 0)
-		return fault_set(f, errno, "open %s/%s/%s", str_visible(all_path()), name,
-			file);
+		return file_failed("open", name, file, f);
 	return fd;
 }
 

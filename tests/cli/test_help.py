@@ -364,7 +364,7 @@ def test_schema_is_one_and_strict():
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(schema)
     found = list(objects(schema))
-    assert len(found) == 9
+    assert len(found) == 10
     for each in found:
         assert each["additionalProperties"] is False
         assert set(each["required"]) <= set(each["properties"])
