@@ -14,6 +14,7 @@ EXPECTED_SKIPS = {
     "needs strace": lambda: shutil.which("strace") is None,
     "needs clang-format": lambda: shutil.which("clang-format") is None,
     "needs clients": lambda: os.environ.get("CARREL_NO_CLIENTS") == "1",
+    "needs network namespaces": lambda: not lib.ROOT,
 }
 
 _unexpected = []

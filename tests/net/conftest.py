@@ -1,0 +1,24 @@
+"""One lab for all tests of the network; each test begins with an empty log."""
+
+import lib
+import pytest
+from lab import Lab, NoLab
+
+
+@pytest.fixture(scope="session")
+def _lab():
+    try:
+        made = Lab()
+    except NoLab as why:
+        if lib.ROOT:
+            raise
+        print(why)
+        pytest.skip("needs network namespaces")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def lab(_lab, project):
+    _lab.clear()
+    return _lab
