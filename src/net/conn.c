@@ -109,20 +109,26 @@ void conn_init(void)
 		broker.ports[i].listener = NONE;
 }
 
+/* One that is in the list of those with more to do stays until that was gone through. */
 void conn_sweep(void)
 {
-	int next;
+	int next, kept = NONE;
 
 	for (int i = broker.over; i != NONE; i = next) {
 		struct conn *c = &broker.conns[i];
 
 		next = c->next;
+		if (c->ready) {
+			c->next = kept;
+			kept = i;
+			continue;
+		}
 		c->state = CONN_FREE;
 		c->next = broker.free;
 		broker.free = i;
 		broker.open--;
 	}
-	broker.over = NONE;
+	broker.over = kept;
 }
 
 /* ---- the end of one ---- */
@@ -337,7 +343,9 @@ static bool dial_next(struct conn *c)
 		while (slot < DIALS && d->fd[slot] != NONE)
 			slot++;
 		if (slot == DIALS) {
+			/* The next one to fail makes room. To look earlier would be to spin. */
 			d->next--;
+			c->due = c->give_up;
 			return true;
 		}
 		fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
