@@ -291,18 +291,12 @@ static void believe(struct query *q, const uint8_t *bytes, size_t n)
 	}
 }
 
-/* Over TCP each is preceded by its length. False: the connection is of no more use. */
-static bool read_stream(struct query *q)
+/* Over TCP each is preceded by its length. False: one is longer than any we asked for. */
+static bool take_answers(struct query *q)
 {
-	ssize_t n = recv(q->fd, q->tcp_buf + q->tcp_have, sizeof(q->tcp_buf) - q->tcp_have,
-		MSG_DONTWAIT);
-	size_t want;
-
-	if (n <= 0)
-		return n < 0 && errno == EAGAIN;
-	q->tcp_have += (size_t)n;
 	while (q->tcp_have >= 2) {
-		want = 2 + ((size_t)q->tcp_buf[0] << 8 | q->tcp_buf[1]);
+		size_t want = 2 + ((size_t)q->tcp_buf[0] << 8 | q->tcp_buf[1]);
+
 		if (want > sizeof(q->tcp_buf))
 			return false;
 		if (q->tcp_have < want)
@@ -312,6 +306,27 @@ static bool read_stream(struct query *q)
 		memmove(q->tcp_buf, q->tcp_buf + want, q->tcp_have);
 	}
 	return true;
+}
+
+/*
+ * All there is, since nobody would tell us again of what is left; but no more than two
+ * answers can be. False: the connection is of no more use.
+ */
+static bool read_stream(struct query *q)
+{
+	for (int i = 0; i < QUESTIONS; i++) {
+		ssize_t n = recv(q->fd, q->tcp_buf + q->tcp_have,
+			sizeof(q->tcp_buf) - q->tcp_have, MSG_DONTWAIT);
+
+		if (n <= 0)
+			return n < 0 && errno == EAGAIN;
+		q->tcp_have += (size_t)n;
+		if (!take_answers(q))
+			return false;
+		if (q->have[0] && q->have[1])
+			return true;
+	}
+	return false;
 }
 
 static bool read_answers(struct query *q)

@@ -1,0 +1,89 @@
+"""Answers and peers outside that once made the broker spin, stall or let go of something."""
+
+import pathlib
+import struct
+import subprocess
+import time
+
+import lib
+from lab import Name
+
+ALLOW = ["run", "-y", "--network", "allow"]
+FETCH = """
+import socket, sys
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 20)
+print(s.recv(100).decode())
+"""
+
+
+def fetch(lab, name, port, *opts):
+    argv = [*ALLOW, *opts, "--", lib.PYTHON, "-c", FETCH, name, str(port)]
+    return lab.run(argv)
+
+
+def broker_of(process):
+    """The broker's pid, below a carrel that runs."""
+
+    def find():
+        for pid in lib.children(process.pid):
+            line = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+            if line.startswith(b"carrel-broker"):
+                return pid
+        return None
+
+    return lib.wait_for(find, "the broker")
+
+
+def seconds_of(pid):
+    """Processor time that a process has had."""
+    words = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / 100
+
+
+class Two(bytes):
+    """Two messages of a stream in one; the lab puts the length of the first before it."""
+
+    def __new__(cls, one, other):
+        made = super().__new__(cls, one + struct.pack(">H", len(other)) + other)
+        made.first = len(one)
+        return made
+
+    def __len__(self):
+        return self.first
+
+
+def test_large_answers_over_tcp(lab, monkeypatch):
+    """Two answers that come at once and do not fit into one read: the second one counts too."""
+    plain, kept = lab._answer, []
+
+    def together(question, via, peer):
+        said = plain(question, via, peer)
+        if via == "udp":
+            return said
+        kept.append(said)
+        return Two(kept[1], kept[0]) if len(kept) == 2 else None
+
+    few, many = ["93.184.216.34"], [f"2606:2800:220::{i:x}" for i in range(1, 130)]
+    few += [f"93.184.217.{i}" for i in range(1, 100)]
+    lab.dns({"large.example.org": Name(few + many, cut=True)})
+    lab.tcp("93.184.216.34", 7001)
+    monkeypatch.setattr(lab, "_answer", together)
+    done = fetch(lab, "large.example.org", 7001, "--allow", "large.example.org:7001")
+    assert b"hello" in lib.succeeded(done)
+    assert len(lab.heard("dns", name="large.example.org", via="tcp")) == 2
+
+
+def test_many_dead_addresses_do_not_keep_the_broker_busy(lab):
+    """Four and more that never answer: nothing is to be done until one of them fails."""
+    silence = ["ip", "route", "replace", "blackhole", "93.184.218.0/24", "table", "local"]
+    subprocess.run([*lab._enter(lab._far.pid), *silence], check=True, timeout=20)
+    lab.dns({"dead.example.org": [f"93.184.218.{i}" for i in range(1, 7)]})
+    opts = ["--allow", "dead.example.org:7002", "--", lib.PYTHON, "-c", FETCH]
+    process = lab.start([*ALLOW, *opts, "dead.example.org", "7002"])
+    broker = broker_of(process)
+    lib.wait_for(lambda: lab.heard("dns", name="dead.example.org"), "the lookup")
+    time.sleep(1)  # until all attempts that there may be are under way
+    before = seconds_of(broker)
+    time.sleep(2)
+    assert seconds_of(broker) - before < 0.3
+    assert process.poll() is None
