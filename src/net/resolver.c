@@ -7,7 +7,8 @@
  * name servers, both address families at once. Only if it is there the box gets an answer,
  * and that is an address that stands for the name (net/synth.h), of whatever family it
  * asked for: what the name really resolves to is the broker's business alone, now and again
- * when the name is dialled after its time is up.
+ * when the name is dialled after its time is up. A name about which the user would be asked
+ * gets one too, and is looked up when the user has said yes.
  *
  * Answers from outside may be forged: a socket and an id for each lookup that nobody can
  * guess, and net/lookup.h which believes nothing else.
@@ -456,6 +457,18 @@ static void look_up(const struct waiter *asked)
 	start(q);
 }
 
+/*
+ * A name that the user would be asked about when it is dialled. Until then nobody outside
+ * hears of it, because the name may be all that somebody wants to send; so the box gets
+ * an address for it, whether there is such a name or not.
+ */
+static void answer_unasked(const struct waiter *w)
+{
+	int number = synth_name(&broker.synth, w->query.name);
+
+	answer_lookup(w, number < 0 ? -number : 0);
+}
+
 /* The box's own machine, whatever the policy says (RFC 6761). */
 static void answer_local(const struct waiter *w)
 {
@@ -482,6 +495,7 @@ static void question(struct waiter *w, const uint8_t *bytes, size_t n)
 {
 	enum dns_rcode rcode = dns_parse(bytes, n, &w->query);
 	struct verdict v;
+	bool to_ask;
 
 	if (rcode == DNS_DROP && w->tcp >= 0)
 		broker.dns_clients[w->tcp].busy = false;
@@ -500,12 +514,12 @@ static void question(struct waiter *w, const uint8_t *bytes, size_t n)
 		return;
 	}
 	v = policy_name(&broker.config->policy, w->query.name);
-	if (!v.allowed && broker.config->ask && v.reason == POLICY_UNLISTED)
-		v.allowed = true; /* the connection is what is asked about */
+	to_ask = broker.config->ask && v.reason == POLICY_UNLISTED;
+	v.allowed |= to_ask; /* the connection is what is asked about */
 	if (!v.allowed)
 		answer_refused(w, v);
 	else if (w->query.type == DNS_A || w->query.type == DNS_AAAA)
-		look_up(w);
+		(to_ask ? answer_unasked : look_up)(w);
 	else {
 		tell(&w->query, v, 0);
 		answer_error(w, DNS_NOERROR);

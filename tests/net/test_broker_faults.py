@@ -87,3 +87,14 @@ def test_many_dead_addresses_do_not_keep_the_broker_busy(lab):
     time.sleep(2)
     assert seconds_of(broker) - before < 0.3
     assert process.poll() is None
+
+
+def test_a_name_to_be_asked_about_is_not_looked_up(lab):
+    """With --ask as without: what a lookup could tell the outside waits for the user."""
+    lab.dns({"*.example.org": ["93.184.216.34"]})
+    look = "import socket; print(socket.getaddrinfo('secret.example.org', 443)[0][4])"
+    opts = ["--ask", "--", lib.PYTHON, "-c", look]
+    assert b"198.18." in lib.succeeded(lab.run([*ALLOW, *opts])).replace(b"fd63:", b"198.18.")
+    assert not lab.heard("dns")
+    lib.succeeded(lab.run([*ALLOW, "--allow", "secret.example.org", *opts]))
+    assert lab.heard("dns", name="secret.example.org")
