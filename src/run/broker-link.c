@@ -316,17 +316,29 @@ void broker_spare(struct broker_link *l, int fd)
 
 /* ---- the end ---- */
 
+static long long now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+}
+
+/* It has so long for all it has to say: one that talks for ever is not listened to. */
 void broker_end(struct broker_link *l)
 {
 	const struct broker_message m = { .word = BROKER_END };
+	const long long until = now_ms() + END_MS;
 	struct pollfd pfd;
+	long long left;
 
 	if (!l->on)
 		return;
 	broker_send(l->socket, &m, NULL, 0, NULL, 0, MSG_DONTWAIT);
-	do
+	do {
 		broker_poll(l, &pfd);
-	while (l->on && poll(&pfd, 1, END_MS) > 0 && hear(l, MSG_DONTWAIT));
+		left = until - now_ms();
+	} while (left > 0 && poll(&pfd, 1, (int)left) > 0 && hear(l, MSG_DONTWAIT));
 	if (l->on)
 		stop(l);
 }
