@@ -15,6 +15,7 @@
  * of the box's network, made by its init; some are kept ready.
  */
 #include "net/broker-state.h"
+#include "net/own.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -467,6 +468,26 @@ static bool may_ask(struct verdict v)
 	return broker.config->ask && (v.reason == POLICY_UNLISTED || v.reason == POLICY_PORT);
 }
 
+static struct verdict ask_policy(const struct conn *c, const struct address *a)
+{
+	const struct policy *p = &broker.config->policy;
+
+	return c->name ? policy_resolved(p, c->name, a, c->port)
+		       : policy_address(p, a, c->port);
+}
+
+/* What is allowed is judged again when we know whether it is this machine's by now. */
+static struct verdict judge_address(const struct conn *c, const struct address *a)
+{
+	struct verdict v = ask_policy(c, a);
+
+	if (!v.allowed || (c->name && !strcmp(c->name, POLICY_HOST)))
+		return v;
+	if (!own_learn(&broker.config->policy, a))
+		return (struct verdict){ .reason = POLICY_SELF, .rule = -1 };
+	return ask_policy(c, a);
+}
+
 /* Of the addresses that the name has, those that the policy lets through, in turns. */
 static struct verdict choose(struct conn *c, const struct address *a, unsigned int n)
 {
@@ -476,8 +497,7 @@ static struct verdict choose(struct conn *c, const struct address *a, unsigned i
 	struct address yes[2][CANDIDATES];
 
 	for (unsigned int i = 0; i < n && i < CANDIDATES; i++) {
-		struct verdict v =
-			policy_resolved(&broker.config->policy, c->name, &a[i], c->port);
+		struct verdict v = judge_address(c, &a[i]);
 		int family = a[i].family == ADDRESS_V4;
 
 		if (v.allowed)
@@ -551,7 +571,7 @@ static void judge(struct conn *c)
 	else if (synth_is_range(&c->address))
 		v = (struct verdict){ .reason = POLICY_NO_NAME, .rule = -1 };
 	else
-		v = policy_address(p, &c->address, c->port);
+		v = judge_address(c, &c->address);
 	if (!v.allowed && may_ask(v))
 		hold(c);
 	else if (!v.allowed)

@@ -92,6 +92,7 @@ static const uint16_t calls[] = {
 	SYS_sendto,
 	SYS_sendmsg,
 	SYS_getpeername,
+	SYS_getsockname,
 	SYS_getsockopt,
 	SYS_setsockopt,
 	SYS_splice,

@@ -3,7 +3,8 @@
  *
  * Every entry is read, or the box does not start. The addresses of this machine are added, so
  * that a box cannot reach its services by them either: those of the moment, all of them or
- * none at all is started.
+ * none at all is started. Of those that come later the broker learns when they are dialled
+ * (net/own.h).
  */
 #include "run/egress.h"
 #include "run/host-presets.h"

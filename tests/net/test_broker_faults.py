@@ -1,11 +1,13 @@
 """Answers and peers outside that once made the broker spin, stall or let go of something."""
 
+import contextlib
 import pathlib
 import struct
 import subprocess
 import time
 
 import lib
+import pytest
 from lab import Name
 
 ALLOW = ["run", "-y", "--network", "allow"]
@@ -98,3 +100,58 @@ def test_a_name_to_be_asked_about_is_not_looked_up(lab):
     assert not lab.heard("dns")
     lib.succeeded(lab.run([*ALLOW, "--allow", "secret.example.org", *opts]))
     assert lab.heard("dns", name="secret.example.org")
+
+
+LATER = {"one more": ["93.184.219.7/32"], "IPv6": ["2606:2800:219::7/128"],
+         "second of its network": ["93.184.219.1/24", "93.184.219.7/24"]}  # fmt: skip
+DIAL = """
+import socket, sys
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 10)
+    print(s.recv(100))
+except OSError as e:
+    print(e)
+"""
+
+
+SERVE = """
+import socket
+s = socket.create_server(("::", 7003), family=socket.AF_INET6, dualstack_ipv6=True)
+print("ready", flush=True)
+while True:
+    s.accept()[0].send(b"own")
+"""
+
+
+@contextlib.contextmanager
+def more_addresses(lab, addresses):
+    """The machine where carrel runs has these too."""
+    ip = [*lab._enter(lab._lab), "ip", "addr"]
+    try:
+        for address in addresses:
+            nodad = ["nodad"] if ":" in address else []
+            subprocess.run([*ip, "add", address, "dev", "lab0", *nodad], check=True, timeout=20)
+        yield
+    finally:
+        for address in reversed(addresses):
+            subprocess.run([*ip, "del", address, "dev", "lab0"], check=False, timeout=20)
+
+
+@pytest.mark.parametrize("addresses", LATER.values(), ids=LATER)
+def test_an_address_that_the_machine_gets_later(lab, addresses):
+    """In `open`: refused although the policy was made before; an exact entry opens it."""
+    server = subprocess.Popen([*lab._enter(lab._lab), lib.PYTHON, "-c", SERVE],
+                              stdout=subprocess.PIPE)  # fmt: skip
+    lib.started.append(server)
+    server.stdout.readline()
+    plain, said = addresses[-1].partition("/")[0], {}
+    for opts in ((), ("--allow", f"[{plain}]:7003" if ":" in plain else f"{plain}:7003")):
+        argv = ["run", "-y", "--network", "open", *opts, "--", lib.PYTHON, "-c", DIAL]
+        process = lab.start([*argv, plain, "7003"])
+        lib.read_until(process.stdout, b"ready")
+        with more_addresses(lab, addresses):
+            said[opts] = process.communicate(b"\n", timeout=lib.TIMEOUT)[0]
+    refused, opened = said.values()
+    assert b"own" not in refused and b"own" in opened, said

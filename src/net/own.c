@@ -1,0 +1,68 @@
+/*
+ * net/own.c - is an address of this machine by now?
+ *
+ * Theory of operation. There is no netlink in the broker's jail. But a datagram socket that
+ * is connected has been routed, without a packet being sent; and what goes to the machine
+ * itself goes over loopback. Its largest packet is longer than that of any real network,
+ * and as a rule it comes from the very address it goes to.
+ *
+ * Must run: for an address, before the policy is asked about it.
+ */
+#include "net/own.h"
+#include "net/policy.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { ANY_PORT = 9, LOOPBACK_MTU = 65535 };
+
+static bool is_over_loopback(int s, int level, int option)
+{
+	int mtu = 0;
+	socklen_t size = sizeof(mtu);
+
+	return getsockopt(s, level, option, &mtu, &size) == 0 && mtu >= LOOPBACK_MTU;
+}
+
+static bool is_own_v4(int s, const struct address *a)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(ANY_PORT) }, from;
+	socklen_t size = sizeof(from);
+
+	memcpy(&to.sin_addr, a->byte, 4);
+	if (connect(s, (struct sockaddr *)&to, sizeof(to)) < 0)
+		return false;
+	return is_over_loopback(s, IPPROTO_IP, IP_MTU) ||
+		(getsockname(s, (struct sockaddr *)&from, &size) == 0 &&
+			!memcmp(&from.sin_addr, a->byte, 4));
+}
+
+static bool is_own_v6(int s, const struct address *a)
+{
+	struct sockaddr_in6 to = { .sin6_family = AF_INET6, .sin6_port = htons(ANY_PORT) },
+			    from;
+	socklen_t size = sizeof(from);
+
+	memcpy(&to.sin6_addr, a->byte, 16);
+	if (connect(s, (struct sockaddr *)&to, sizeof(to)) < 0)
+		return false;
+	return is_over_loopback(s, IPPROTO_IPV6, IPV6_MTU) ||
+		(getsockname(s, (struct sockaddr *)&from, &size) == 0 &&
+			!memcmp(&from.sin6_addr, a->byte, 16));
+}
+
+bool own_learn(struct policy *p, const struct address *a)
+{
+	const bool v4 = a->family == ADDRESS_V4;
+	int s = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool own;
+
+	if (s < 0)
+		return true; /* nor will there be one to dial it with */
+	own = v4 ? is_own_v4(s, a) : is_own_v6(s, a);
+	close(s);
+	return !own || policy_own(p, a);
+}
