@@ -141,6 +141,9 @@ static const struct field egress_fields[] = {
 	FIELD("ports", TEXT,
 		"ports of the host's loopback that lead to a port of the box, as HOST:BOX",
 		.list = true, .pattern = "^[0-9]+:[0-9]+$"),
+	FIELD("connections", WHOLE, "how many at once"),
+	FIELD("traffic", WHOLE, "bytes in both directions, 0: no limit"),
+	FIELD("rate", WHOLE, "bytes a second, 0: no limit"),
 	FIELDS_END,
 };
 

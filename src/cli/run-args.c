@@ -217,8 +217,14 @@ static const struct limit {
 		"a number from 1 to 1073741824" },
 	{ "scratch", offsetof(struct request_limits, scratch), str_parse_size, 1ULL << 50,
 		"a size such as 512M or 2G, at most 1024T" },
+	{ "connections", offsetof(struct request_limits, connections), parse_count,
+		MOST_CONNECTIONS, "a number from 1 to 4096" },
+	{ "traffic", offsetof(struct request_limits, traffic), str_parse_size, 1ULL << 50,
+		"a size such as 500M or 10G, at most 1024T" },
+	{ "rate", offsetof(struct request_limits, rate), str_parse_size, 1ULL << 40,
+		"a size for each second, such as 500K or 10M, at most 1T" },
 };
-#define LIMIT_STEMS "time=|pids=|files=|scratch="
+#define LIMIT_STEMS "time=|pids=|files=|scratch=|connections=|traffic=|rate="
 
 static int unknown_limit(const char *name, struct fault *f)
 {
@@ -307,7 +313,8 @@ const struct opt run_opts[] = {
 		.hint = OPT_HINT_FILE),
 	OPT_CALL(0, "limit", parse_limit, "KEY=VALUE",
 		"limit the box: time=30m, pids=512, files=1024 (open in each process), "
-		"scratch=2G (written outside the workspace); may be repeated",
+		"scratch=2G (written outside the workspace); of a network with a broker: "
+		"connections=100, traffic=5G (in all), rate=10M (a second); may be repeated",
 		.stems = LIMIT_STEMS),
 	OPT_STR(0, "name", struct run_args, request.name, "NAME",
 		"name of the box and its host name; made from the agent's or the workspace's "

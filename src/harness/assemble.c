@@ -426,6 +426,14 @@ static void add_limits(const struct agent *a, struct request *r)
 		r->limits.files = a->limits.files;
 	if (!r->limits.scratch)
 		r->limits.scratch = a->limits.scratch;
+	if (!network_is_brokered(r->network))
+		return;
+	if (!r->limits.connections)
+		r->limits.connections = a->limits.connections;
+	if (!r->limits.traffic)
+		r->limits.traffic = a->limits.traffic;
+	if (!r->limits.rate)
+		r->limits.rate = a->limits.rate;
 }
 
 /* The user's own configuration, through the layers that are kept for this project. */

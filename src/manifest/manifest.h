@@ -115,6 +115,7 @@ struct agent {
 	} network;
 	struct {
 		unsigned long long memory, pids, files, time, disk, scratch, tokens;
+		unsigned long long connections, traffic, rate;
 		double cpus, usd;
 	} limits;
 	struct said image, engine;

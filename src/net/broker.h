@@ -29,12 +29,13 @@
 #include "net/event.h"
 #include "net/lookup.h"
 #include "net/policy.h"
+#include "plan/request.h"
 
 #define BROKER_ARGV0 "carrel-broker"
 
 enum {
 	BROKER_SOCKET = 3, /* where the broker finds its end */
-	BROKER_CONNECTIONS = 4096,
+	BROKER_CONNECTIONS = MOST_CONNECTIONS,
 	BROKER_PORTS = 64,
 	BROKER_SPARE = 8, /* sockets of the box that it keeps ready for its ports */
 };
@@ -46,7 +47,8 @@ enum broker_word {
 	BROKER_LISTEN,
 	BROKER_EVENT, /* followed by a struct net_event */
 	BROKER_RULE,  /* followed by a struct policy_rule */
-	BROKER_PORT, /* value: the host's port << 16 | the box's; without a descriptor: end it */
+	/* value: the host's port << 16 | the box's; without a descriptor: end it */
+	BROKER_PORT,
 	BROKER_NEED, /* value: how many */
 	BROKER_SPARE_SOCKET,
 	BROKER_END,

@@ -119,6 +119,12 @@ int request_settle(struct request *r, struct fault *f)
 			brokered, f);
 	if (r->ask && r->network != NETWORK_ALLOW)
 		return cannot(r, "--ask", "--network allow", f);
+	if (!broker && (r->limits.connections || r->limits.traffic || r->limits.rate))
+		return cannot(r,
+			r->limits.connections       ? "--limit connections"
+				: r->limits.traffic ? "--limit traffic"
+						    : "--limit rate",
+			brokered, f);
 	if (!broker && r->ports.n)
 		return cannot(r, mem_printf("--port %s", str_visible(r->ports.v[0])), brokered,
 			f);

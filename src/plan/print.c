@@ -158,6 +158,9 @@ static void json_egress(struct json *j, const struct plan *p)
 	vec_each(port, &p->ports)
 		json_string(j, NULL, mem_printf("%u:%u", port->host, port->box));
 	json_close(j, ']');
+	json_number(j, "connections", (long long)p->limits.connections);
+	json_number(j, "traffic", (long long)p->limits.traffic);
+	json_number(j, "rate", (long long)p->limits.rate);
 	json_close(j, '}');
 }
 
@@ -513,6 +516,12 @@ static const char *limits_text(const struct plan *p)
 		str_addf(&s, ", %llu open files", p->limits.files);
 	if (p->limits.time)
 		str_addf(&s, ", %llu s", p->limits.time);
+	if (p->limits.connections && p->limits.connections != MOST_CONNECTIONS)
+		str_addf(&s, ", %llu connections", p->limits.connections);
+	if (p->limits.traffic)
+		str_addf(&s, ", %llu KiB of traffic", p->limits.traffic >> 10);
+	if (p->limits.rate)
+		str_addf(&s, ", %llu KiB/s", p->limits.rate >> 10);
 	return s.p;
 }
 

@@ -14,6 +14,8 @@
 
 struct fault;
 
+enum { MOST_CONNECTIONS = 4096 }; /* of one box, at once */
+
 enum network {
 	NETWORK_NONE,  /* the box's own loopback */
 	NETWORK_ALLOW, /* through the broker, what the policy allows */
@@ -138,6 +140,10 @@ struct request_limits {
 	unsigned long long pids;    /* processes and threads in the box */
 	unsigned long long files;   /* open files per process */
 	unsigned long long scratch; /* bytes in the box's own tmpfs: home, /tmp, ... */
+	/* Of a network with a broker. */
+	unsigned long long connections; /* at once */
+	unsigned long long traffic;     /* bytes in both directions, 0 = any */
+	unsigned long long rate;        /* bytes a second, 0 = any */
 };
 
 struct request {

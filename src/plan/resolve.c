@@ -104,6 +104,8 @@ static int resolve_limits(const struct request *r, const struct host *h, struct 
 		if (p->limits.scratch > 8 * GIB)
 			p->limits.scratch = 8 * GIB;
 	}
+	if (!p->limits.connections && network_is_brokered(r->network))
+		p->limits.connections = MOST_CONNECTIONS;
 	p->scratch_inodes = 1000000;
 	return 0;
 }

@@ -128,7 +128,9 @@ static int make_config(const struct policy *policy, const struct plan *p, struct
 	lookup_config(resolv, strlen(resolv), &c->dns);
 	c->ask = p->ask;
 	c->ask_seconds = ASK_SECONDS;
-	c->connections = BROKER_CONNECTIONS;
+	c->connections = (uint32_t)p->limits.connections;
+	c->bytes = p->limits.traffic;
+	c->rate = p->limits.rate;
 	c->hosts_size = (uint32_t)hosts_size;
 	fill_policy(&c->policy, policy);
 	memcpy((char *)c + sizeof(*c), hosts, hosts_size);

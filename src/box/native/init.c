@@ -61,7 +61,7 @@ static void pass_signal(const struct native *n, const struct wire *w)
 		kill(w->group ? -n->command : n->command, w->value);
 }
 
-/* For the supervisor to dial a server in the box with: only from in here is there a way to it. */
+/* To dial a server in the box with: only from in here is there a way to it. */
 static void give_socket(const struct native *n)
 {
 	int s = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
