@@ -3,6 +3,7 @@
 import lib
 import pytest
 from lab import Lab, NoLab
+from world import World
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +23,14 @@ def _lab():
 def lab(_lab, project):
     _lab.clear()
     return _lab
+
+
+@pytest.fixture(scope="session")
+def _world(_lab, template):
+    return World(_lab)
+
+
+@pytest.fixture
+def world(_world, lab):
+    """The servers of world.py."""
+    return _world

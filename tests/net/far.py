@@ -70,7 +70,7 @@ def connect(pid):
     subprocess.run([*enter, "link", "set", "lab0", "up"], check=True, timeout=20)
     for family, (far, _, _) in LINK.items():
         # All addresses are here, but for those of the cable, whose routes say more.
-        ip(f"-{family}", "route", "add", "local", "default", "dev", "lo")
+        ip(f"-{family}", "route", "add", "local", "default", "dev", "lo", "table", "main")
         words = [f"-{family}", "route", "add", "default", "via", far]
         subprocess.run([*enter, *words], check=True, timeout=20)
 
@@ -99,6 +99,7 @@ def outside(fd, resolv_conf, passwd, trust):
     control = socket.socket(fileno=fd)
     cover("/etc/passwd", passwd)
     prepare()
+    set_kernel("ipv6/ip_nonlocal_bind", 1)  # for IPv4 the route to lo is enough
     argv = ["unshare", "--net", "--mount", "--", sys.executable, __file__, "lab"]
     with subprocess.Popen(
         [*argv, resolv_conf, trust], stdin=subprocess.PIPE, stdout=subprocess.PIPE

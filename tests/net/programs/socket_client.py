@@ -1,0 +1,64 @@
+"""socket_client.py WHAT HOST PORT [FAMILY]: what sockets do that no protocol shows."""
+
+import asyncio
+import hashlib
+import os
+import socket
+import sys
+
+what, host, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+
+def half_close():
+    """All that is to be said, then the end of it, and only then the answer."""
+    with socket.create_connection((host, port), 20) as s:
+        s.sendall(b"x" * 3000000)
+        s.shutdown(socket.SHUT_WR)
+        print(s.makefile("rb").read().decode())
+
+
+def reset():
+    """Half an answer and then a reset is not the end of an answer."""
+    with socket.create_connection((host, port), 20) as s:
+        got = b""
+        try:
+            while block := s.recv(65536):
+                got += block
+            print("an orderly end after", len(got))
+        except ConnectionResetError:
+            print("reset")
+
+
+def only_v6():
+    """A program that knows IPv6 alone."""
+    for *how, to in socket.getaddrinfo(host, port, socket.AF_INET6, socket.SOCK_STREAM):
+        with socket.socket(*how[:3]) as s:
+            s.settimeout(20)
+            s.connect(to)
+            print(s.getpeername()[0], s.recv(1000).decode())
+
+
+async def echo(i):
+    reader, writer = await asyncio.open_connection(host, port)
+    data = os.urandom(200000)
+
+    async def send():
+        writer.write(data)
+        await writer.drain()
+        writer.write_eof()
+
+    got, _ = await asyncio.gather(reader.read(-1), send())
+    writer.close()
+    return hashlib.sha256(got).digest() == hashlib.sha256(data).digest()
+
+
+async def many():
+    """Fifty echoes at once, both directions at the same time."""
+    print(sum(await asyncio.gather(*map(echo, range(50)))), "echoed")
+
+
+def echoes():
+    asyncio.run(many())
+
+
+globals()[what]()

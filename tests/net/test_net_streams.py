@@ -1,0 +1,114 @@
+"""Streams through the broker: large, long, idle, half closed and broken ones."""
+
+import concurrent.futures
+import hashlib
+import os
+import re
+import time
+
+import lib
+import world as far
+from test_net_programs import CURL, HTTP, HTTPS, JAVA, boxed
+
+GIGABYTE = 1 << 30
+
+
+def test_a_gigabyte_arrives_as_it_was_sent(lab, world):
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        expected = pool.submit(world.sum_of_big, GIGABYTE)
+        script = f"curl -sS {HTTP}big/{GIGABYTE} | sha256sum"
+        done = boxed(lab, world, "sh", "-c", script, allow=["www.example.org"], timeout=120)
+        assert lib.succeeded(done).split()[0].decode() == expected.result()
+    assert re.search(rb"1 host reached \(\S+ sent, 1\.0G received\)", done.stderr), done.stderr
+
+
+def test_upload(lab, world, project):
+    size = 100 << 20
+    with open(project / "data", "wb") as file:
+        for _ in range(size >> 20):
+            file.write(os.urandom(1 << 20))
+    for i, url in enumerate((HTTP, HTTPS)):
+        cmd = [*CURL, "-T", "data", url + "upload"]
+        done = boxed(lab, world, *cmd, allow=["www.example.org"], timeout=120)
+        assert lib.succeeded(done).decode().strip() == lib.digest(project / "data")
+        assert lab.heard("http", path="/upload")[i].sum == lib.digest(project / "data")
+
+
+def test_web_socket(lab, world):
+    urls = ["ws://www.example.org/ws", "wss://www.example.org/ws"]
+    done = boxed(lab, world, *JAVA, *urls, allow=["www.example.org"])
+    assert lib.succeeded(done) == b"echoed 300000\n" * 2
+    heard = lab.heard("http", path="/ws")
+    assert [(e.tls, e.echoed) for e in heard] == [(False, 300000), (True, 300000)]
+
+
+def test_idle_streams_live(lab, world):
+    """Server-sent events with a long silence, plain and with TLS, and a silent TCP connection."""
+    script = f"""set -e
+        curl -sSN {HTTP}events >plain & a=$!
+        curl -sSN {HTTPS}events >tls & b=$!
+        python3 - <<-END & c=$!
+        import socket, time
+        s = socket.create_connection(("www.example.org", 7))
+        time.sleep({far.IDLE})
+        s.sendall(b"still here")
+        print(s.recv(100).decode())
+        END
+        wait $a; wait $b; wait $c; cat plain tls"""
+    allow = ["www.example.org", "www.example.org:7"]
+    script = re.sub(r"^ {8}", "", script, flags=re.M)
+    process = lab.start(["run", "-y", *[w for a in allow for w in ("--allow", a)], "--env",
+                         "SSL_CERT_FILE=/tools/ca.pem", "--mount", f"{world.tools}:/tools", "--",
+                         "sh", "-c", script])  # fmt: skip
+    begun = time.monotonic()
+    out, err = process.communicate(timeout=lib.TIMEOUT)
+    assert process.returncode == 0, err
+    assert time.monotonic() - begun >= far.IDLE
+    assert re.findall(rb"still here|first|last", out) == [b"still here", *[b"first", b"last"] * 2]
+    assert [e.size for e in lab.heard("tcp", port=7)] == [10]
+
+
+def test_an_event_arrives_when_it_is_sent(lab, world):
+    """Nothing is kept back: the first event is there long before the stream ends."""
+    process = lab.start(["run", "-y", "--allow", "www.example.org", "--", "curl", "-sSN",
+                         HTTP + "events"])  # fmt: skip
+    said = lib.read_until(process.stdout, b"\n\n", 15)
+    assert said.startswith(b"data: first ") and process.poll() is None
+    assert time.time() - float(said.split()[2]) < far.IDLE / 2
+
+
+def test_half_a_close(lab, world):
+    """The end of what the client says is not the end of what it hears."""
+
+    def count(connection, entry):
+        entry.size, whole = 0, hashlib.sha256()
+        while block := connection.recv(65536):
+            entry.size += len(block)
+            whole.update(block)
+        connection.sendall(b"got %d" % entry.size)
+
+    lab.tcp("93.184.216.34", 2000, count)
+    cmd = ["python3", "/tools/socket_client.py", "half_close", "v4.example.org", "2000"]
+    done = boxed(lab, world, *cmd, allow=["v4.example.org:2000"])
+    assert lib.succeeded(done) == b"got 3000000\n"
+    assert lab.heard("tcp", port=2000)[0].size == 3000000
+
+
+def test_a_reset_is_a_reset(lab, world):
+    """What was cut off must not look whole."""
+
+    def cut(connection, _):
+        connection.sendall(b"half of it")
+        time.sleep(0.3)
+        connection.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")  # SO_LINGER: close() resets
+
+    lab.tcp("93.184.216.34", 2001, cut)
+    cmd = ["python3", "/tools/socket_client.py", "reset", "v4.example.org", "2001"]
+    assert lib.succeeded(boxed(lab, world, *cmd, allow=["v4.example.org:2001"])) == b"reset\n"
+
+
+def test_nobody_listens(lab, world):
+    """A refusal outside is a quick failure inside."""
+    begun = time.monotonic()
+    done = boxed(lab, world, *CURL, "http://v4.example.org:2002/", allow=["v4.example.org:2002"])
+    assert done.returncode in (7, 52, 56) and time.monotonic() - begun < 10, done
