@@ -20,7 +20,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS = 64, RATE_TICK_MS = 10, QUIET_MS = 500 };
+/*
+ * The kernel lets a user have 64 MiB of pipes, and gives tiny ones after that: to all
+ * programs of the user. So a box has a part of it, 1 MiB each.
+ */
+enum { EVENTS = 64, RATE_TICK_MS = 10, QUIET_MS = 500, PIPES = 16 };
 
 struct broker broker;
 
@@ -284,7 +288,7 @@ static void raise_limit(void)
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	most = limit.rlim_max > 400 ? (limit.rlim_max - 200) / 6 : 32;
-	flow_pipes = most < BROKER_CONNECTIONS ? (unsigned int)most : BROKER_CONNECTIONS;
+	flow_pipes = most < PIPES ? (unsigned int)most : PIPES;
 	if (most < broker.config->connections)
 		broker.config->connections = (uint32_t)most;
 }

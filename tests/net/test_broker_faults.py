@@ -1,6 +1,7 @@
 """Answers and peers outside that once made the broker spin, stall or let go of something."""
 
 import contextlib
+import os
 import pathlib
 import struct
 import subprocess
@@ -155,3 +156,36 @@ def test_an_address_that_the_machine_gets_later(lab, addresses):
             said[opts] = process.communicate(b"\n", timeout=lib.TIMEOUT)[0]
     refused, opened = said.values()
     assert b"own" not in refused and b"own" in opened, said
+
+
+POUR = """
+import socket, sys
+all = [socket.create_connection(("pour.example.org", 7004), 20) for _ in range(100)]
+for s in all:
+    left = 512 * 1024
+    while left > 0:
+        left -= len(s.recv(65536))
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_pipes_of_the_user_are_left_for_others(lab):
+    """Connections with much in them get pipes of 1 MiB: not all that the user may have."""
+
+    def pour(connection, _):
+        block = b"x" * 65536
+        for _ in range(12):
+            connection.sendall(block)
+        connection.recv(1)
+
+    lab.dns({"pour.example.org": ["93.184.216.34"]})
+    lab.tcp("93.184.216.34", 7004, pour)
+    process = lab.start([*ALLOW, "--allow", "pour.example.org:7004", "--", lib.PYTHON, "-c", POUR])
+    lib.read_until(process.stdout, b"ready")
+    size = "import fcntl, os; print(fcntl.fcntl(os.pipe()[1], 1032))"
+    assert lib.succeeded(lib.execute([lib.PYTHON, "-c", size])) == b"65536\n"
+    pipes = [os.readlink(f"/proc/{broker_of(process)}/fd/{n}")
+             for n in os.listdir(f"/proc/{broker_of(process)}/fd")]  # fmt: skip
+    assert any(p.startswith("pipe:") for p in pipes)
+    process.communicate(b"\n", timeout=lib.TIMEOUT)
