@@ -92,6 +92,7 @@ static void add_part(const struct session_part *s, struct request *r)
 		add_owns(s, r);
 		return;
 	}
+	vec_push(&o.lowers, path_join(path_parent(s->own), "points"));
 	vec_each(layer, &s->layers)
 		vec_push(&o.lowers, *layer);
 	if (users && part->traces)
@@ -102,9 +103,6 @@ static void add_part(const struct session_part *s, struct request *r)
 		if (part->plugins)
 			leads_of_file(users, part->plugins, r);
 	}
-	/* An overlay needs something to lie on. */
-	if (!o.lowers.n)
-		vec_push(&o.lowers, path_join(path_parent(s->own), "empty"));
 	vec_each(file, &r->part_files)
 		if (!strcmp(file->part, part->path))
 			vec_push(&o.files, file->name);
@@ -132,7 +130,7 @@ static int begin_session(struct request *r, enum run_for what, struct fault *f)
 		if (rc == 0)
 			add_part(part, r);
 	}
-	return rc;
+	return rc < 0 ? rc : session_ready(&session, f);
 }
 
 void run_release(note_vec *ret)

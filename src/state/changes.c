@@ -285,7 +285,7 @@ static int open_stack(const struct layers *l, struct stack *ret, struct fault *f
 	while (rc == 0 && sessions.n-- > 0) {
 		const char *one = mem_printf("%s/sessions/%s", l->dir, sessions.v[sessions.n]);
 
-		if (!layers_is_running(l->dir, sessions.v[sessions.n]))
+		if (!layers_is_running(l->dir, sessions.v[sessions.n]) && layers_has_begun(one))
 			add_layer(ret, path_join(one, "upper"), one);
 	}
 	while (rc == 0 && frozen.n-- > 0)

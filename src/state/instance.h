@@ -8,9 +8,9 @@
  *	  HARNESS/PART/			a part of the home: `.claude` is "claude"
  *	    own/			private to the project, shared by its running boxes
  *	    layers/NNNNNN/		what boxes have changed in the user's configuration
- *	    sessions/NNNNNN/		of a running box: upper, work; on, put: see layers.h
+ *	    sessions/NNNNNN/		of a running box: upper, work; begun: see layers.h
+ *	    points/			to mount what is in own/ on; the uppermost layer
  *	    hiding/			white-outs of what tells of other projects
- *	    empty/			to lie on where the user has no such directory
  *	    busy, change		locks
  *	.gone-...			an instance that is being removed
  *
@@ -31,6 +31,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "plan/request.h"
 
 struct fault;
@@ -43,6 +44,7 @@ struct session_part {
 	const char *session;      /* NULL: only looked */
 	const char *upper, *work; /* NULL: only looked, or it has no layers */
 	bool made;                /* not only looked at */
+	struct str notes;         /* see layers.h */
 	int busy, lock;           /* held while the box runs */
 };
 
@@ -65,6 +67,9 @@ int session_begin(const struct project *p, const char *harness, const struct par
 
 /* Put a file into the part's top layer; see struct part_file. */
 int session_file(struct session_part *part, const struct part_file *file, struct fault *f);
+
+/* All is in place, and the box may begin: from now on what is in its layer is kept. */
+int session_ready(struct session *s, struct fault *f);
 
 /* Make in the user's own directory what is to be mounted on there. */
 int session_prepare(const struct session_part *part, const char *dir, struct fault *f);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,37 +97,47 @@ int layers_open_users(const struct layers *l)
 
 /* ---- what was put there for the box ---- */
 
-static int note_put(const char *session, const char *name, const char *text)
+void layers_note(const tree_names *layers, struct str *notes)
 {
-	auto_close int fd = openat(AT_FDCWD, path_join(session, "put"),
-		O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-	const char *line = mem_printf("%s %s\n", hash_hex(text, strlen(text)), name);
-
-	return fd < 0 ? -errno : fd_write_all(fd, line, strlen(line));
+	str_addf(notes, "on %s\n", layers->n ? layers->v[layers->n - 1] : "");
 }
 
-int layers_put(const char *session, const char *name, const char *text, struct fault *f)
+int layers_put(const char *session, const char *name, const char *text, struct str *notes,
+	struct fault *f)
 {
-	const char *new = path_join(session, "new"), *to = path_join(session, "upper");
-	auto_close int fd = -1;
-	int rc;
+	const char *path = mem_printf("%s/upper/%s", session, name);
+	auto_close int fd = openat(AT_FDCWD, path,
+		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 
 	if (strchr(name, '/'))
 		BUG("'%s' is not at the top of a part", name);
-	rc = note_put(session, name, text);
-	if (rc == 0)
-		fd = openat(AT_FDCWD, new,
-			O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (rc == 0)
-		rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
-	if (rc == 0 && rename(new, path_join(to, name)) < 0)
-		rc = -errno;
-	return rc < 0 ? fault_set(f, -rc, "write %s/%s", str_visible(to), name) : 0;
+	str_addf(notes, "%s %s\n", hash_hex(text, strlen(text)), name);
+	return rc < 0 ? fault_set(f, -rc, "write %s", str_visible(path)) : 0;
 }
 
+int layers_begin(const char *session, const struct str *notes, struct fault *f)
+{
+	const char *path = path_join(session, "begun");
+
+	if (symlink(notes->p, path) == 0)
+		return 0;
+	fault_set(f, errno, "make the link %s", str_visible(path));
+	return layers_lacking(f);
+}
+
+/* NULL and errno if there are none. */
 static const char *notes_of(const char *session)
 {
-	return fd_read_file(AT_FDCWD, path_join(session, "put"), MOST_PUT);
+	char text[PATH_MAX];
+	ssize_t n = readlink(path_join(session, "begun"), text, sizeof(text));
+
+	return n < 0 ? NULL : mem_strndup(text, (size_t)n);
+}
+
+bool layers_has_begun(const char *session)
+{
+	return notes_of(session) || errno != ENOENT;
 }
 
 static bool was_put(const char *notes, int upper, const char *name)
@@ -164,25 +175,6 @@ static void drop_put(const char *session, int upper)
 }
 
 /* ---- freezing ---- */
-
-/* What was only there to be mounted on: it has a name of the project's own, and is empty. */
-static void drop_mount_points(const char *dir, int upper)
-{
-	auto_close int own = openat(AT_FDCWD, path_join(dir, "own"), DIR_FLAGS);
-	tree_names names = { 0 };
-	struct stat st;
-
-	if (own < 0 || tree_list(own, &names) < 0)
-		return;
-	vec_each(name, &names) {
-		if (fstatat(upper, *name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		if (S_ISDIR(st.st_mode))
-			(void)unlinkat(upper, *name, AT_REMOVEDIR);
-		else if (S_ISREG(st.st_mode) && st.st_size == 0)
-			(void)unlinkat(upper, *name, 0);
-	}
-}
 
 typedef VEC(int) fd_vec;
 
@@ -226,8 +218,8 @@ static int remove_session(int all, int one, const char *session, struct fault *f
 	static const struct {
 		const char *name;
 		int flags;
-	} known[] = { { "on", 0 }, { "put", 0 }, { "upper", AT_REMOVEDIR },
-		{ "work/work", AT_REMOVEDIR }, { "work", AT_REMOVEDIR } };
+	} known[] = { { "begun", 0 }, { "upper", AT_REMOVEDIR }, { "work/work", AT_REMOVEDIR },
+		{ "work", AT_REMOVEDIR } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		(void)unlinkat(one, known[i].name, known[i].flags);
@@ -247,8 +239,7 @@ int layers_freeze(const struct layers *l, const char *session, struct fault *f)
 	upper = tree_open(one, "upper");
 	if (upper < 0 && errno != ENOENT)
 		return fault_set(f, errno, "open %s/upper", str_visible(path));
-	if (upper >= 0) {
-		drop_mount_points(l->dir, upper);
+	if (upper >= 0 && layers_has_begun(path)) {
 		drop_put(path, upper);
 		rc = tree_list(upper, &names);
 		if (rc < 0)
@@ -313,24 +304,15 @@ static const char *newest_used(const char *dir, const tree_names *sessions)
 
 		if (!layers_is_running(dir, *session))
 			continue;
-		noted = fd_read_file(AT_FDCWD, mem_printf("%s/sessions/%s/on", dir, *session),
-			16);
-		if (!noted || (*noted && !is_number(noted)))
+		noted = notes_of(mem_printf("%s/sessions/%s", dir, *session));
+		if (!noted || !str_starts(noted, "on "))
+			return NULL;
+		noted = mem_strndup(noted + 3, strcspn(noted + 3, "\n"));
+		if (*noted && !is_number(noted))
 			return NULL;
 		newest = strcmp(noted, newest) > 0 ? noted : newest;
 	}
 	return newest;
-}
-
-int layers_note(const char *session, const tree_names *layers, struct fault *f)
-{
-	const char *path = path_join(session, "on"),
-		   *newest = layers->n ? layers->v[layers->n - 1] : "";
-	auto_close int fd = openat(AT_FDCWD, path,
-		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int rc = fd < 0 ? -errno : fd_write_all(fd, newest, strlen(newest));
-
-	return rc < 0 ? fault_set(f, -rc, "write %s", str_visible(path)) : 0;
 }
 
 static int compact(const struct layers *l, const tree_names *names, struct fault *f)

@@ -14,6 +14,7 @@
 #include "state/tree.h"
 
 struct fault;
+struct str;
 
 struct layers {
 	const char *dir;   /* HARNESS/PART of the instance */
@@ -37,11 +38,17 @@ bool layers_is_running(const char *dir, const char *session);
 int layers_open_users(const struct layers *l);
 
 /*
- * What is put into a session's upper directory for the box: noted down, so that it can be
- * told from what the box wrote even after everybody has died. layers_put() writes the file
- * whole or not at all; layers_was_put(): it is still as it was.
+ * A session's notes: which layers it lies on, and what was put into its upper directory for
+ * the box, so that this can be told from what the box wrote even after everybody has died.
+ * They are written down last, by layers_begin(): as the text of a symbolic link, `begun`,
+ * which is there whole or not at all. Without it no box has begun, and nothing of the session
+ * is kept. layers_has_begun(): if in doubt, it has. layers_was_put(): it is still as it was.
  */
-int layers_put(const char *session, const char *name, const char *text, struct fault *f);
+void layers_note(const tree_names *layers, struct str *notes);
+int layers_put(const char *session, const char *name, const char *text, struct str *notes,
+	struct fault *f);
+int layers_begin(const char *session, const struct str *notes, struct fault *f);
+bool layers_has_begun(const char *session);
 bool layers_was_put(const char *session, int upper, const char *name);
 
 /* The rest with `change` held. */
@@ -51,9 +58,6 @@ int layers_freeze(const struct layers *l, const char *session, struct fault *f);
 
 /* The same for all sessions whose box is gone; ret: those that were there, or NULL. */
 int layers_freeze_dead(const struct layers *l, tree_names *ret, struct fault *f);
-
-/* Note down for a new session which layers it lies on. */
-int layers_note(const char *session, const tree_names *layers, struct fault *f);
 
 /* All layers into one that no box uses; ret: those that there are now, or NULL. */
 int layers_compact(const struct layers *l, tree_names *ret, struct fault *f);

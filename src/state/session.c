@@ -23,13 +23,13 @@
 
 enum { DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
-/* old: they mostly are there, and to look costs less than to try. */
-static int make_own(const struct part *part, const char *own, bool old, struct fault *f)
+/* They mostly are there, and to look costs less than to try. */
+static int make_own(const struct part *part, const char *own, struct fault *f)
 {
 	struct stat st;
 
 	for (size_t i = 0; part->own_dirs && part->own_dirs[i]; i++)
-		if (!(old && lstat(path_join(own, part->own_dirs[i]), &st) == 0) &&
+		if (lstat(path_join(own, part->own_dirs[i]), &st) < 0 &&
 			mkdir(path_join(own, part->own_dirs[i]), 0700) < 0 && errno != EEXIST)
 			return fault_set(f, errno, "make %s/%s", str_visible(own),
 				part->own_dirs[i]);
@@ -37,7 +37,7 @@ static int make_own(const struct part *part, const char *own, bool old, struct f
 		const char *path = path_join(own, part->own_files[i]);
 		auto_close int fd = -1;
 
-		if (old && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+		if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
 			continue;
 		fd = openat(AT_FDCWD, path,
 			O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
@@ -113,7 +113,7 @@ static int make_session(const char *dir, const tree_names *sessions, struct sess
 	s->work = path_join(path, "work");
 	if (mkdir(s->upper, 0700) < 0 || mkdir(s->work, 0700) < 0)
 		return fault_set(f, errno, "make %s", str_visible(path));
-	return make_own(s->part, s->upper, false, f);
+	return 0;
 }
 
 static void add_layers(const char *dir, const tree_names *layers, struct session_part *s)
@@ -134,7 +134,7 @@ static int look_at_layers(const char *dir, struct session_part *s, struct fault 
 
 static int begin_part(const char *dir, struct session_part *s, struct fault *f)
 {
-	static const char *const subs[] = { "own", "layers", "sessions", "empty" };
+	static const char *const subs[] = { "own", "layers", "sessions", "points" };
 	const struct layers l = layers_of(dir, s->part);
 	tree_names sessions = { 0 }, layers = { 0 };
 	struct fault ignored = { 0 };
@@ -148,7 +148,9 @@ static int begin_part(const char *dir, struct session_part *s, struct fault *f)
 	for (size_t i = 0; rc == 0 && i < ARRAY_SIZE(subs); i++)
 		rc = xdg_make(path_join(dir, subs[i]), f);
 	if (rc == 0)
-		rc = make_own(s->part, s->own, true, f);
+		rc = make_own(s->part, s->own, f);
+	if (rc == 0)
+		rc = make_own(s->part, path_join(dir, "points"), f);
 	if (rc == 0)
 		rc = make_hiding(dir, s->part, f);
 	if (rc < 0)
@@ -166,10 +168,8 @@ static int begin_part(const char *dir, struct session_part *s, struct fault *f)
 	}
 	if (rc == 0)
 		rc = make_session(dir, &sessions, s, f);
-	if (rc == 0)
-		rc = layers_note(s->session, &layers, f);
-	if (rc == 0)
-		add_layers(dir, &layers, s);
+	layers_note(&layers, &s->notes);
+	add_layers(dir, &layers, s);
 	return rc;
 }
 
@@ -235,14 +235,24 @@ int session_file(struct session_part *part, const struct part_file *file, struct
 		vec_each(layer, &part->layers)
 			if (lstat(path_join(*layer, file->name), &st) == 0)
 				return 0;
-	return layers_put(part->session, file->name, file->text, f);
+	return layers_put(part->session, file->name, file->text, &part->notes, f);
+}
+
+int session_ready(struct session *s, struct fault *f)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < s->parts.n; i++)
+		if (s->parts.v[i].session)
+			rc = layers_begin(s->parts.v[i].session, &s->parts.v[i].notes, f);
+	return rc;
 }
 
 int session_prepare(const struct session_part *part, const char *dir, struct fault *f)
 {
 	int rc = xdg_make(dir, f);
 
-	return rc < 0 ? rc : make_own(part->part, dir, true, f);
+	return rc < 0 ? rc : make_own(part->part, dir, f);
 }
 
 static int end_part(struct session_part *s, struct fault *f)

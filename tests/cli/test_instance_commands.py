@@ -59,7 +59,15 @@ class State:
         path = instance / CLIENT / "sessions" / number
         lib.make_file(path / "upper" / ".made").unlink()
         lib.make_dir(path / "work")
+        self.begin(path)
         return path
+
+    def begin(self, session, *notes):
+        """Its notes: see state/layers.h. Without them no box has begun."""
+        (session / "begun").unlink(missing_ok=True)
+        (session / "begun").symlink_to("\n".join(["on 000001", *notes, ""]))
+        if lib.ROOT:
+            os.chown(session / "begun", lib.UID, lib.GID, follow_symlinks=False)
 
 
 @pytest.fixture
@@ -508,10 +516,11 @@ def test_diff_sees_all_layers_as_one(kept, project):
 def test_diff_of_sessions(kept, one):
     """What a dead one left is seen without what was put there; a running one's is not."""
     dead, runs = kept.session(one, "000001"), kept.session(one, "000002")
-    lib.make_dir(dead / "upper" / "projects")
-    lib.make_file(dead / "upper" / "history.jsonl")
+    unborn = kept.session(one, "000003")
+    (unborn / "begun").unlink()
+    lib.make_file(unborn / "upper" / "of-no-box", "x")
     lib.make_file(dead / "upper" / ".claude.json", "{}")
-    lib.make_file(dead / "put", f"{hashlib.sha256(b'{}').hexdigest()} .claude.json\n")
+    kept.begin(dead, f"{hashlib.sha256(b'{}').hexdigest()} .claude.json")
     lib.make_file(dead / "upper" / "left", "x")
     lib.make_file(runs / "upper" / "running", "x")
     with locked(runs):

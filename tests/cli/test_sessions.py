@@ -109,7 +109,7 @@ class User:
         """No session, one layer, no temporary names; the user's files as they were."""
         assert self.names("sessions") == []
         assert len(self.names("layers")) <= layers, self.names("layers")
-        known = {"own", "layers", "sessions", "hiding", "empty", "busy", "change"}
+        known = {"own", "layers", "sessions", "hiding", "points", "busy", "change"}
         assert set(os.listdir(self.part())) <= known
         top = set(os.listdir(self.instance())) - {"settings.json"}
         assert top <= {"version", "project-root", "claude"}, top
@@ -508,7 +508,7 @@ def holders(top, word):
 # What changes the state directory. Without -f it is carrel alone that is watched.
 CHANGES = (
     "mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,rmdir,mknod,mknodat,fsync,flock,"
-    "fchmod,fchmodat,chmod,write"
+    "fchmod,fchmodat,chmod,write,symlink,symlinkat"
 )
 
 
