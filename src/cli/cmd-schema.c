@@ -137,6 +137,8 @@ static const struct field env_fields[] = {
 static const struct field egress_fields[] = {
 	FIELD("allow", TEXT, "what is allowed, presets written out", .list = true),
 	FIELD("deny", TEXT, "what is denied, which wins", .list = true),
+	FIELD("proxy", FLAG,
+		"whether programs must ask a proxy, instead of connecting as they always do"),
 	FIELD("ask", FLAG, "whether the user is asked about other hosts"),
 	FIELD("ports", TEXT,
 		"ports of the host's loopback that lead to a port of the box, as HOST:BOX",

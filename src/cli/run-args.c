@@ -298,6 +298,10 @@ const struct opt run_opts[] = {
 		"host.internal:8080 (of this machine), @github; may be repeated"),
 	OPT_CALL(0, "deny", parse_deny, "HOST[:PORT]",
 		"refuse a host, whatever allows it; may be repeated"),
+	OPT_FLAG(0, "proxy", struct run_args, request.proxy,
+		"with --network allow or open: programs must ask a proxy in the box (HTTP "
+		"CONNECT "
+		"or SOCKS5; its variables are set), for kernels without nf_tables"),
 	OPT_FLAG(0, "ask", struct run_args, request.ask,
 		"ask about hosts that are neither allowed nor denied"),
 	OPT_CALL(0, "port", parse_port, "[HOST:]BOX",

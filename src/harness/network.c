@@ -110,6 +110,7 @@ void harness_network(const struct harness *h, const struct job *job, struct requ
 	add_list(a, &a->network.deny, "network.deny", true, r);
 	vec_each(host, &asked)
 		vec_push(&r->hosts, *host);
+	r->proxy |= a->network.proxy == FLAG_ON;
 	r->ask |= r->network == NETWORK_ALLOW && a->network.ask == FLAG_ON;
 	vec_each(port, &a->network.ports)
 		vec_push(&r->ports, port->text);

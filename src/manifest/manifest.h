@@ -111,7 +111,7 @@ struct agent {
 	struct {
 		struct said mode;
 		said_vec allow, deny, ports;
-		enum flag ask;
+		enum flag ask, proxy;
 	} network;
 	struct {
 		unsigned long long memory, pids, files, time, disk, scratch, tokens;

@@ -3,7 +3,7 @@
  *
  *	broker.c     start, loop, the supervisor's words
  *	resolver.c   the box's questions, and ours to the host's name server
- *	conn.c       connections: judge, dial, relay
+ *	admit.c, dial.c, conn.c   connections: judge, dial, relay: net/conn.h
  *
  * All of it is one static struct of fixed tables: nothing is allocated, and what a box
  * can make the broker hold is bounded by their sizes. They begin as zeros, and a page of
@@ -17,6 +17,7 @@
 
 #include "net/broker.h"
 #include "net/dns.h"
+#include "net/proxy.h"
 #include "net/pump.h"
 #include "net/synth.h"
 
@@ -40,6 +41,7 @@ enum {
 	QUERIES = 128,       /* names that are being looked up */
 	WAITERS = 512,       /* questions of the box that wait for them */
 	DNS_CLIENTS = 32,    /* of the resolver over TCP */
+	PROXY_HEADS = 256,   /* clients of the explicit proxy that have no answer yet */
 	DNS_TCP_MOST = 1024, /* bytes of a question over TCP */
 	NONE = -1,
 };
@@ -48,6 +50,7 @@ enum {
 
 enum conn_state {
 	CONN_FREE,
+	CONN_HEAD,      /* of the explicit proxy: has not said yet what it wants */
 	CONN_HELD,      /* waits for the user's answer */
 	CONN_RESOLVING, /* waits for its name */
 	CONN_WAITING,   /* inbound: waits for a socket of the box */
@@ -67,9 +70,11 @@ struct dial {
 struct conn {
 	uint8_t state; /* enum conn_state */
 	bool inbound;
+	bool watched;  /* the client is in the epoll set */
 	bool ready;    /* in the list of those with more to do */
 	uint16_t port; /* that was dialled */
 	int client, server;
+	int head; /* what it said to the explicit proxy, while an answer is due; or NONE */
 	const char *name; /* that was dialled; NULL: an address */
 	struct address address;
 	uint64_t id, began; /* ns */
@@ -154,7 +159,7 @@ struct broker {
 	unsigned int open; /* connections in use */
 	unsigned int used; /* slots that were ever used */
 	int free, over, ready;
-	struct conn_list held, resolving, waiting, dialling;
+	struct conn_list heads, held, resolving, waiting, dialling;
 
 	unsigned int lookups;
 
@@ -168,6 +173,8 @@ struct broker {
 	struct query queries[QUERIES];
 	struct waiter waiters[WAITERS];
 	struct dns_client dns_clients[DNS_CLIENTS];
+	bool head_used[PROXY_HEADS];
+	struct proxy head[PROXY_HEADS];
 };
 
 extern struct broker broker;

@@ -119,7 +119,7 @@ static void listen_to_box(const int fds[2])
 	broker.resolver = fds[1];
 	/* These two by level: a flood is read a part at a time, between everything else. */
 	if (broker_watch(fds[0], WATCH_LISTENER, 0, EPOLLIN) < 0 ||
-		broker_watch(fds[1], WATCH_RESOLVER, 0, EPOLLIN) < 0)
+		(fds[1] >= 0 && broker_watch(fds[1], WATCH_RESOLVER, 0, EPOLLIN) < 0))
 		_exit(1);
 }
 
@@ -137,7 +137,7 @@ static bool hear_supervisor(void)
 		return false;
 	if (rc < 0)
 		_exit(0); /* it is gone, and with it the box */
-	if (m.word == BROKER_LISTEN && fds[1] >= 0 && broker.listener < 0) {
+	if (m.word == BROKER_LISTEN && fds[0] >= 0 && broker.listener < 0) {
 		listen_to_box(fds);
 		return true;
 	}

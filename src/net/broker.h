@@ -64,6 +64,7 @@ struct broker_message {
 struct broker_config {
 	struct lookup_config dns;
 	uint64_t seed; /* for tables that the box must not foresee */
+	bool proxy;    /* clients say where to, with CONNECT or SOCKS; there is no resolver */
 	bool ask;
 	uint32_t ask_seconds;
 	uint32_t connections; /* at once, at most BROKER_CONNECTIONS */

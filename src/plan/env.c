@@ -89,6 +89,23 @@ static const char *box_path(const struct host *h, const struct plan *p)
 	return out.p;
 }
 
+/*
+ * Plain HTTP has no variable of its own: it would ask the proxy to fetch, not to connect. What
+ * knows ALL_PROXY, curl for one, connects with SOCKS.
+ */
+static void add_proxy(struct plan *p)
+{
+	static const char *const names[] = { "HTTPS_PROXY", "https_proxy", "ALL_PROXY",
+		"all_proxy", "NO_PROXY", "no_proxy" };
+
+	for (size_t i = 0; p->frame.proxy && i < ARRAY_SIZE(names); i++)
+		set(p, names[i],
+			i < 2           ? mem_printf("http://127.0.0.1:%d", PROXY_PORT)
+				: i < 4 ? mem_printf("socks5h://127.0.0.1:%d", PROXY_PORT)
+					: "localhost,127.0.0.1,::1",
+			ENV_SET);
+}
+
 int plan_add_env(const struct request *r, const struct host *h, struct plan *p, struct fault *f)
 {
 	copy_passing(h, p);
@@ -98,6 +115,7 @@ int plan_add_env(const struct request *r, const struct host *h, struct plan *p, 
 	set(p, "LOGNAME", p->user, ENV_SET);
 	set(p, "SHELL", h->shell, ENV_SET);
 	set(p, "CARREL_BOX", p->name, ENV_SET);
+	add_proxy(p);
 	vec_each(asked, &r->env) {
 		struct plan_env entry = { .name = asked->name,
 			.from = asked->from,

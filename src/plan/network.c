@@ -117,6 +117,8 @@ int request_settle(struct request *r, struct fault *f)
 			mem_printf("%s %s", r->hosts.v[0].origin,
 				str_visible(r->hosts.v[0].entry)),
 			brokered, f);
+	if (!broker && r->proxy)
+		return cannot(r, "--proxy", brokered, f);
 	if (r->ask && r->network != NETWORK_ALLOW)
 		return cannot(r, "--ask", "--network allow", f);
 	if (!broker && (r->limits.connections || r->limits.traffic || r->limits.rate))

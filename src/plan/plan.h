@@ -86,6 +86,7 @@ struct frame {
 	gid_t gid, host_gid;
 	unsigned long namespaces; /* CLONE_NEW* bits */
 	enum network network;
+	bool proxy; /* the broker is asked as a proxy; nothing is redirected to it */
 	bool nest;
 };
 

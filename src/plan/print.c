@@ -153,6 +153,7 @@ static void json_egress(struct json *j, const struct plan *p)
 	json_open(j, "egress", '{');
 	json_rules(j, "allow", &p->net_rules, false);
 	json_rules(j, "deny", &p->net_rules, true);
+	json_bool(j, "proxy", p->frame.proxy);
 	json_bool(j, "ask", p->ask);
 	json_open(j, "ports", '[');
 	vec_each(port, &p->ports)

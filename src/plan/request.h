@@ -14,7 +14,10 @@
 
 struct fault;
 
-enum { MOST_CONNECTIONS = 4096 }; /* of one box, at once */
+enum {
+	MOST_CONNECTIONS = 4096, /* of one box, at once */
+	PROXY_PORT = 3128,       /* on the box's loopback, where it has an explicit proxy */
+};
 
 enum network {
 	NETWORK_NONE,  /* the box's own loopback */
@@ -170,6 +173,7 @@ struct request {
 	enum network network;
 	bool network_said; /* by the command line, over what an agent declares */
 	VEC(struct request_host) hosts;
+	bool proxy;              /* clients must ask a proxy: where there is no nf_tables */
 	bool ask;                /* about hosts that no entry is about */
 	VEC(const char *) ports; /* "3000", "8080:80": the host's loopback to the box's */
 	bool nest;               /* user namespaces and mounts allowed inside: weaker */

@@ -85,6 +85,7 @@ void plan_frame(const struct request *r, uid_t uid, gid_t gid, struct frame *ret
 			CLONE_NEWUTS | CLONE_NEWCGROUP |
 			(r->network == NETWORK_HOST ? 0 : CLONE_NEWNET),
 		.network = r->network,
+		.proxy = r->proxy,
 		.nest = r->nest,
 	};
 }

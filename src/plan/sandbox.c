@@ -96,6 +96,13 @@ static void add_refusals(const struct plan *p, struct str *out)
 		" TCP only. "
 		"A name that may not be reached does not resolve; a port or address that may "
 		"not be reached resets the connection. ");
+	if (p->frame.proxy)
+		str_addf(out,
+			"There is no DNS and no direct connection: programs must use the proxy "
+			"at 127.0.0.1:%d (HTTP CONNECT or SOCKS5; `HTTPS_PROXY` and "
+			"`ALL_PROXY` are "
+			"set). ",
+			PROXY_PORT);
 	if (p->ask)
 		str_add(out,
 			"The user is asked about other names, so looking one up may take a "

@@ -126,6 +126,7 @@ static int make_config(const struct policy *policy, const struct plan *p, struct
 		return -f->err;
 	}
 	lookup_config(resolv, strlen(resolv), &c->dns);
+	c->proxy = p->frame.proxy;
 	c->ask = p->ask;
 	c->ask_seconds = ASK_SECONDS;
 	c->connections = (uint32_t)p->limits.connections;
@@ -184,7 +185,7 @@ int broker_listen(struct broker_link *l, int net[2], struct fault *f)
 
 	if (!l->on)
 		return 0;
-	rc = broker_send(l->socket, &m, NULL, 0, net, 2, 0);
+	rc = broker_send(l->socket, &m, NULL, 0, net, net[1] < 0 ? 1 : 2, 0);
 	fd_close(&net[0]);
 	fd_close(&net[1]);
 	return rc < 0 ? fault_set(f, -rc, "give the broker the box's network") : 0;

@@ -384,3 +384,17 @@ const char *egress_make(int *ret_listener, int *ret_resolver)
 	*ret_resolver = *ret_listener < 0 ? -1 : bind_socket(SOCK_DGRAM, RESOLVER_PORT, v6);
 	return *ret_resolver < 0 ? "bind the sockets of the box's network" : NULL;
 }
+
+const char *egress_make_proxy(unsigned short port, int *ret_listener)
+{
+	const struct sockaddr_in at = { .sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	*ret_listener = s;
+	return s < 0 || bind(s, (const struct sockaddr *)&at, sizeof(at)) < 0 ||
+			listen(s, BACKLOG) < 0
+		? "open the proxy's port in the box"
+		: NULL;
+}

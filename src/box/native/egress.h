@@ -11,4 +11,7 @@
  */
 const char *egress_make(int *ret_listener, int *ret_resolver);
 
+/* Without nf_tables: the listener is that of an explicit proxy, on a port of loopback. */
+const char *egress_make_proxy(unsigned short port, int *ret_listener);
+
 #endif

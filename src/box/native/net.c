@@ -69,12 +69,15 @@ static const char *loopback_up(void)
 }
 
 /* The broker's ends go to the supervisor at once: no process of the box ever has them. */
-static const char *hand_out(int control)
+static const char *hand_out(const struct native *n)
 {
-	int ends[2];
-	const char *what = egress_make(&ends[0], &ends[1]);
+	int ends[2] = { -1, -1 };
+	const char *what = n->frame->proxy ? egress_make_proxy(PROXY_PORT, &ends[0])
+					   : egress_make(&ends[0], &ends[1]);
 
-	if (!what && wire_send_fds(control, &(struct wire){ .type = WIRE_NET }, ends, 2) < 0)
+	if (!what &&
+		wire_send_fds(n->control, &(struct wire){ .type = WIRE_NET }, ends,
+			n->frame->proxy ? 1 : 2) < 0)
 		what = "hand the box's network to the supervisor";
 	return what;
 }
@@ -87,7 +90,7 @@ static int helper_main(void *arg)
 	if (unshare(CLONE_NEWNET) == 0)
 		what = loopback_up();
 	if (!what && network_is_brokered(n->frame->network))
-		what = hand_out(n->control);
+		what = hand_out(n);
 	helper.what = what;
 	helper.err = what ? errno : 0;
 	state_set(what ? FAILED : READY);
@@ -116,9 +119,8 @@ static int failed(struct fault *f)
 		fault_fix(f,
 			"Network modes allow and open need a kernel with nf_tables and its NAT "
 			"(CONFIG_NF_TABLES, NFT_NAT, NFT_REDIR), loaded or loadable; `modprobe "
-			"nft_redir nft_chain_nat` as root may be all. --network none or host "
-			"do "
-			"not need it.");
+			"nft_redir nft_chain_nat` as root may be all. Without it --proxy "
+			"gives the box a proxy that its programs must ask.");
 	return rc;
 }
 

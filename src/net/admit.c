@@ -1,0 +1,389 @@
+/*
+ * net/admit.c - what the box dialled: whether it may, and what it is
+ */
+#include "net/conn.h"
+#include "net/own.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	/* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST: no header goes with every libc. */
+	ORIGINAL_DST = 80,
+	ACCEPTS = 64, /* in one round */
+	HEAD_MS = 15000,
+};
+
+/* ---- judging ---- */
+
+static void hold(struct conn *c)
+{
+	struct net_event e;
+
+	conn_set_state(c, CONN_HELD);
+	c->due = broker.now + broker.config->ask_seconds * 1000ULL;
+	conn_fill_event(c, NET_HELD, &e);
+	broker_event(&e);
+}
+
+static bool may_ask(struct verdict v)
+{
+	return broker.config->ask && (v.reason == POLICY_UNLISTED || v.reason == POLICY_PORT);
+}
+
+static struct verdict ask_policy(const struct conn *c, const struct address *a)
+{
+	const struct policy *p = &broker.config->policy;
+
+	return c->name ? policy_resolved(p, c->name, a, c->port)
+		       : policy_address(p, a, c->port);
+}
+
+/* What is allowed is judged again when we know whether it is this machine's by now. */
+static struct verdict judge_address(const struct conn *c, const struct address *a)
+{
+	struct verdict v = ask_policy(c, a);
+
+	if (!v.allowed || (c->name && !strcmp(c->name, POLICY_HOST)))
+		return v;
+	if (!own_learn(&broker.config->policy, a))
+		return (struct verdict){ .reason = POLICY_SELF, .rule = -1 };
+	return ask_policy(c, a);
+}
+
+/* Of the addresses that the name has, those that the policy lets through, in turns. */
+static struct verdict choose(struct conn *c, const struct address *a, unsigned int n)
+{
+	struct verdict no = { .reason = POLICY_UNLISTED, .rule = -1 };
+	struct dial *d = &c->dial;
+	unsigned int of[2] = { 0 };
+	struct address yes[2][CANDIDATES];
+
+	for (unsigned int i = 0; i < n && i < CANDIDATES; i++) {
+		struct verdict v = judge_address(c, &a[i]);
+		int family = a[i].family == ADDRESS_V4;
+
+		if (v.allowed)
+			yes[family][of[family]++] = a[i];
+		else
+			no = v;
+		if (!v.allowed)
+			c->address = a[i];
+	}
+	for (unsigned int i = 0; i < CANDIDATES; i++)
+		for (int family = 0; family < 2; family++)
+			if (i < of[family] && d->n < CANDIDATES)
+				d->candidate[d->n++] = yes[family][i];
+	return d->n ? (struct verdict){ .allowed = true } : no;
+}
+
+static void dial_name(struct conn *c)
+{
+	static const struct address loopback[2] = { { .family = ADDRESS_V4,
+							    .byte = { 127, 0, 0, 1 } },
+		{ .family = ADDRESS_V6, .byte = { [15] = 1 } } };
+	int number = synth_find(&broker.synth, c->name);
+	const struct resolved *r = number < 0 ? NULL : &broker.resolved[number];
+	struct verdict v;
+
+	if (!strcmp(c->name, POLICY_HOST)) {
+		v = choose(c, loopback, 2);
+	} else if (r && r->n && r->until > broker.now) {
+		v = choose(c, r->address, r->n);
+	} else {
+		conn_set_state(c, CONN_RESOLVING);
+		if (!resolver_begin(c->name))
+			conn_fail(c, EAGAIN);
+		return;
+	}
+	if (v.allowed)
+		conn_dial(c);
+	else
+		conn_refuse(c, v);
+}
+
+void conn_resolved(const char *name, int error)
+{
+	int next;
+
+	for (int i = broker.resolving.first; i != NONE; i = next) {
+		struct conn *c = &broker.conns[i];
+
+		next = c->next;
+		if (strcmp(c->name, name) != 0)
+			continue;
+		if (error)
+			conn_fail(c, error);
+		else
+			dial_name(c);
+	}
+}
+
+static void judge(struct conn *c)
+{
+	const struct policy *p = &broker.config->policy;
+	struct verdict v;
+
+	if (!broker.bytes_left) {
+		conn_tell_limit("bytes");
+		conn_end(c, false);
+		return;
+	}
+	if (c->name)
+		v = policy_connect(p, c->name, c->port);
+	else if (synth_is_range(&c->address))
+		v = (struct verdict){ .reason = POLICY_NO_NAME, .rule = -1 };
+	else
+		v = judge_address(c, &c->address);
+	if (!v.allowed && may_ask(v))
+		hold(c);
+	else if (!v.allowed)
+		conn_refuse(c, v);
+	else if (c->name)
+		dial_name(c);
+	else {
+		c->dial.candidate[0] = c->address;
+		c->dial.n = 1;
+		conn_dial(c);
+	}
+}
+
+/* ---- what was redirected ---- */
+
+static bool original(int fd, struct address *ret, uint16_t *ret_port)
+{
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+	socklen_t size = sizeof(v4);
+
+	if (getsockopt(fd, IPPROTO_IP, ORIGINAL_DST, &v4, &size) == 0) {
+		*ret = address_v4((const uint8_t *)&v4.sin_addr);
+		*ret_port = ntohs(v4.sin_port);
+		return true;
+	}
+	size = sizeof(v6);
+	if (getsockopt(fd, IPPROTO_IPV6, ORIGINAL_DST, &v6, &size) < 0)
+		return false;
+	*ret = address_v6(v6.sin6_addr.s6_addr);
+	*ret_port = ntohs(v6.sin6_port);
+	return true;
+}
+
+static bool is_resolver(const struct address *a, uint16_t port)
+{
+	static const uint8_t v4[4] = { 198, 18, 0, 1 };
+	static const uint8_t v6[16] = { 0xfd, 0x63, 0x61, 0x72, 0x72, 0x65, 0x6c, [15] = 1 };
+
+	return port == 53 &&
+		(a->family == ADDRESS_V4 ? !memcmp(a->byte, v4, 4) : !memcmp(a->byte, v6, 16));
+}
+
+static struct conn *take_client(int fd)
+{
+	struct conn *c = conn_take();
+
+	if (c)
+		c->client = fd;
+	else
+		conn_tell_limit("connections");
+	if (!c)
+		conn_reset(&fd);
+	return c;
+}
+
+static void take(int fd)
+{
+	struct address to = { 0 };
+	struct conn *c;
+	uint16_t port = 0;
+
+	if (!original(fd, &to, &port)) {
+		conn_reset(&fd); /* not redirected: it dialled the listener itself */
+		return;
+	}
+	if (is_resolver(&to, port)) {
+		resolver_take(fd);
+		return;
+	}
+	c = take_client(fd);
+	if (!c)
+		return;
+	c->address = to;
+	c->port = port;
+	c->name = synth_lookup(&broker.synth, &to);
+	judge(c);
+}
+
+/* ---- the explicit proxy ---- */
+
+static void take_head(int fd)
+{
+	struct conn *c = take_client(fd);
+	int head = 0;
+
+	if (!c)
+		return;
+	while (head < PROXY_HEADS && broker.head_used[head])
+		head++;
+	if (head == PROXY_HEADS) {
+		conn_tell_limit("connections");
+		conn_end(c, false);
+		return;
+	}
+	broker.head_used[head] = true;
+	memset(&broker.head[head], 0, sizeof(broker.head[head]));
+	c->head = head;
+	conn_set_state(c, CONN_HEAD);
+	c->due = broker.now + HEAD_MS;
+	if (conn_watch_client(c) < 0)
+		conn_end(c, false);
+	else
+		conn_read_head(c);
+}
+
+/* A name that may be reached gets a number, as with a lookup: that keeps its text. */
+static void judge_head(struct conn *c)
+{
+	const struct proxy *p = &broker.head[c->head];
+	struct address stands_for;
+	struct verdict v;
+	int number;
+
+	c->port = p->port;
+	c->address = p->address;
+	if (p->kind != NAME_HOST) {
+		judge(c);
+		return;
+	}
+	c->name = p->name;
+	v = policy_connect(&broker.config->policy, p->name, p->port);
+	if (!v.allowed && !may_ask(v)) {
+		conn_refuse(c, v);
+		return;
+	}
+	number = synth_name(&broker.synth, p->name);
+	if (number < 0) {
+		conn_fail(c, ENOSPC);
+		return;
+	}
+	stands_for = synth_v4((unsigned int)number);
+	c->name = synth_lookup(&broker.synth, &stands_for);
+	judge(c);
+}
+
+static void say(const struct conn *c, const uint8_t *bytes, size_t n)
+{
+	/* A few bytes on a connection that has nothing in its buffer yet. */
+	if (n && send(c->client, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return; /* it is gone, and its events will say so */
+}
+
+void conn_read_head(struct conn *c)
+{
+	struct proxy *p = &broker.head[c->head];
+	uint8_t bytes[1024], out[PROXY_REPLY];
+
+	for (;;) {
+		ssize_t n = recv(c->client, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+		enum proxy_state state;
+		size_t used = 0;
+
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			conn_end(c, false);
+			return;
+		}
+		state = proxy_read(p, bytes, (size_t)n, &used);
+		if (used && recv(c->client, bytes, used, MSG_TRUNC | MSG_DONTWAIT) < 0)
+			return;
+		if (state == PROXY_GREET)
+			say(c, out, proxy_greeting(out));
+		if (state == PROXY_READY) {
+			judge_head(c);
+			return;
+		}
+		if (state == PROXY_BAD) {
+			say(c, out, proxy_reply(p, p->answer, p->why, out));
+			conn_end(c, true);
+			return;
+		}
+	}
+}
+
+static enum proxy_answer answer_of(bool allowed, int error)
+{
+	switch (error) {
+	case 0:
+		return allowed ? PROXY_YES : PROXY_NO;
+	case ENOENT:
+	case ENODATA:
+		return PROXY_NO_HOST;
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+		return PROXY_UNREACHABLE;
+	case ECONNREFUSED:
+		return PROXY_REFUSED;
+	case ETIMEDOUT:
+		return PROXY_LATE;
+	default:
+		return PROXY_FAILED;
+	}
+}
+
+void conn_answer(struct conn *c, bool allowed, int error)
+{
+	const enum proxy_answer answer = answer_of(allowed, error);
+	uint8_t out[PROXY_REPLY];
+
+	if (c->head == NONE)
+		return;
+	say(c, out,
+		proxy_reply(&broker.head[c->head], answer,
+			allowed ? "it cannot be reached"
+				: "refused by the box's network policy",
+			out));
+	broker.head_used[c->head] = false;
+	c->head = NONE;
+	/* A refusal has been said; to reset the connection would take it back. */
+	if (answer != PROXY_YES) {
+		shutdown(c->client, SHUT_WR);
+		close(c->client);
+		c->client = NONE;
+	}
+}
+
+/* ---- accepting ---- */
+
+int conn_accept_one(int listener)
+{
+	return accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+void conn_accept(void)
+{
+	for (int i = 0, fd; i < ACCEPTS && (fd = conn_accept_one(broker.listener)) >= 0; i++)
+		if (broker.config->proxy)
+			take_head(fd);
+		else
+			take(fd);
+}
+
+void conn_policy_changed(void)
+{
+	int next;
+
+	for (int i = broker.held.first; i != NONE; i = next) {
+		struct conn *c = &broker.conns[i];
+		const struct policy *p = &broker.config->policy;
+		struct verdict v = c->name ? policy_connect(p, c->name, c->port)
+					   : policy_address(p, &c->address, c->port);
+
+		next = c->next;
+		if (v.allowed || !may_ask(v))
+			judge(c);
+	}
+}

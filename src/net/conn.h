@@ -1,0 +1,45 @@
+/*
+ * net/conn.h - one connection, as the files that bring it about share it
+ *
+ *	admit.c   accepts, reads what a client says to an explicit proxy, judges
+ *	dial.c    dials: outside, or a server in the box
+ *	conn.c    slots and lists, relaying, the end, and what is told of each
+ */
+#ifndef NET_CONN_H
+#define NET_CONN_H
+
+#include "net/broker-state.h"
+
+#include <sys/epoll.h>
+
+enum {
+	GIVE_UP_MS = 30000,
+	BOTH = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+};
+
+/* conn.c */
+unsigned int conn_index(const struct conn *c);
+void conn_set_state(struct conn *c, enum conn_state state);
+struct conn *conn_take(void); /* a slot; NULL: there are as many as there may be */
+int conn_watch_client(struct conn *c);
+void conn_reset(int *fd);
+void conn_close_dials(struct conn *c);
+void conn_end(struct conn *c, bool orderly);
+void conn_fill_event(const struct conn *c, enum net_event_kind kind, struct net_event *e);
+void conn_tell_limit(const char *which);
+void conn_relay(struct conn *c);
+void conn_established(struct conn *c);
+void conn_fail(struct conn *c, int error); /* allowed, and not to be had */
+void conn_refuse(struct conn *c, struct verdict v);
+
+/* admit.c */
+int conn_accept_one(int listener);
+void conn_read_head(struct conn *c);
+/* To a client of the explicit proxy, what came of it; others see it by the connection. */
+void conn_answer(struct conn *c, bool allowed, int error);
+
+/* dial.c */
+void conn_dial(struct conn *c); /* one of its candidates */
+uint64_t conn_tick_dialling(void);
+
+#endif

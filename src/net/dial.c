@@ -1,0 +1,227 @@
+/*
+ * net/dial.c - connections that are being made
+ */
+#include "net/conn.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { HEAD_START_MS = 250 };
+
+/* ---- outside ---- */
+
+union any_address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+static socklen_t socket_address(const struct address *a, uint16_t port, union any_address *ret)
+{
+	*ret = (union any_address){ 0 };
+	if (a->family == ADDRESS_V4) {
+		ret->v4.sin_family = AF_INET;
+		ret->v4.sin_port = htons(port);
+		memcpy(&ret->v4.sin_addr, a->byte, 4);
+		return sizeof(ret->v4);
+	}
+	ret->v6.sin6_family = AF_INET6;
+	ret->v6.sin6_port = htons(port);
+	memcpy(&ret->v6.sin6_addr, a->byte, 16);
+	return sizeof(ret->v6);
+}
+
+/* Begin with the next address. False when there is none left. */
+static bool dial_next(struct conn *c)
+{
+	struct dial *d = &c->dial;
+
+	while (d->next < d->n) {
+		const struct address *a = &d->candidate[d->next++];
+		union any_address to;
+		socklen_t size = socket_address(a, c->port, &to);
+		int slot = 0, fd;
+
+		while (slot < DIALS && d->fd[slot] != NONE)
+			slot++;
+		if (slot == DIALS) {
+			/* The next one to fail makes room. To look earlier would be to spin. */
+			d->next--;
+			c->due = c->give_up;
+			return true;
+		}
+		fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (fd < 0 || (connect(fd, &to.any, size) < 0 && errno != EINPROGRESS) ||
+			broker_watch(fd, WATCH_DIAL, conn_index(c) * DIALS + (unsigned int)slot,
+				BOTH) < 0) {
+			d->error = errno;
+			if (fd >= 0)
+				close(fd);
+			continue;
+		}
+		d->fd[slot] = fd;
+		d->to[slot] = *a;
+		c->due = broker.now + HEAD_START_MS;
+		return true;
+	}
+	c->due = c->give_up;
+	for (int i = 0; i < DIALS; i++)
+		if (d->fd[i] != NONE)
+			return true;
+	return false;
+}
+
+void conn_dial(struct conn *c)
+{
+	conn_set_state(c, CONN_DIALLING);
+	c->give_up = broker.now + GIVE_UP_MS;
+	if (!dial_next(c))
+		conn_fail(c, c->dial.error ? c->dial.error : EHOSTUNREACH);
+}
+
+/* Where a server in the box may listen: 127.0.0.1, and if nobody does there, ::1. */
+static bool dial_box(struct conn *c)
+{
+	struct address to = { .family = ADDRESS_V4, .byte = { 127, 0, 0, 1 } };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(c->port) };
+	union any_address v4;
+	int domain = 0;
+	socklen_t size = sizeof(domain);
+
+	if (getsockopt(c->dial.fd[0], SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 ||
+		c->dial.next++ > (domain == AF_INET6))
+		return false;
+	c->address = to;
+	if (domain == AF_INET) {
+		size = socket_address(&to, c->port, &v4);
+		return connect(c->dial.fd[0], &v4.any, size) == 0 || errno == EINPROGRESS;
+	}
+	if (c->dial.next == 1) {
+		memset(v6.sin6_addr.s6_addr + 10, 0xff, 2);
+		memcpy(v6.sin6_addr.s6_addr + 12, to.byte, 4);
+	} else {
+		v6.sin6_addr.s6_addr[15] = 1;
+		c->address = address_v6(v6.sin6_addr.s6_addr);
+	}
+	return connect(c->dial.fd[0], (struct sockaddr *)&v6, sizeof(v6)) == 0 ||
+		errno == EINPROGRESS;
+}
+
+static bool is_connected(int fd)
+{
+	union any_address peer;
+	socklen_t size = sizeof(peer);
+
+	return getpeername(fd, &peer.any, &size) == 0;
+}
+
+void conn_dialled(unsigned int i, unsigned int attempt)
+{
+	struct conn *c = &broker.conns[i];
+	int error = 0;
+	socklen_t size = sizeof(error);
+
+	if (c->state == CONN_OPEN) {
+		conn_relay(c);
+		return;
+	}
+	if (c->state != CONN_DIALLING || c->dial.fd[attempt] == NONE)
+		return;
+	if (is_connected(c->dial.fd[attempt])) {
+		c->server = c->dial.fd[attempt];
+		c->dial.fd[attempt] = NONE;
+		if (!c->inbound)
+			c->address = c->dial.to[attempt];
+		conn_close_dials(c);
+		conn_established(c);
+		return;
+	}
+	if (getsockopt(c->dial.fd[attempt], SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+		error = errno;
+	if (!error)
+		return; /* an event of the attempt before, on the same socket */
+	c->dial.error = error;
+	if (c->inbound ? dial_box(c) : (conn_reset(&c->dial.fd[attempt]), dial_next(c)))
+		return;
+	conn_fail(c, error);
+}
+
+uint64_t conn_tick_dialling(void)
+{
+	uint64_t due = 0;
+	int next;
+
+	for (int i = broker.dialling.first; i != NONE; i = next) {
+		struct conn *c = &broker.conns[i];
+
+		next = c->next;
+		if (broker.now >= c->give_up ||
+			(broker.now >= c->due && !c->inbound && !dial_next(c)))
+			conn_fail(c, c->dial.error ? c->dial.error : ETIMEDOUT);
+		else
+			due = broker_due(due, c->due);
+	}
+	return due;
+}
+
+/* ---- from the host to a server in the box ---- */
+
+static void want_spares(void)
+{
+	const unsigned int need = BROKER_SPARE;
+	struct broker_message m = { .word = BROKER_NEED };
+
+	if (broker.spares + broker.wanted >= need)
+		return;
+	m.value = need - broker.spares - broker.wanted;
+	broker.wanted = need - broker.spares;
+	if (broker_send(broker.supervisor, &m, NULL, 0, NULL, 0, 0) < 0)
+		_exit(0);
+}
+
+static void dial_inbound(struct conn *c)
+{
+	c->dial.fd[0] = broker.spare[--broker.spares];
+	conn_set_state(c, CONN_DIALLING);
+	c->due = c->give_up = broker.now + GIVE_UP_MS;
+	if (!dial_box(c) ||
+		broker_watch(c->dial.fd[0], WATCH_DIAL, conn_index(c) * DIALS, BOTH) < 0)
+		conn_fail(c, errno);
+}
+
+void conn_spare(int fd)
+{
+	if (fd >= 0 && broker.wanted)
+		broker.wanted--;
+	if (fd >= 0 && broker.spares == BROKER_SPARE)
+		close(fd);
+	else if (fd >= 0)
+		broker.spare[broker.spares++] = fd;
+	while (broker.spares && broker.waiting.first != NONE)
+		dial_inbound(&broker.conns[broker.waiting.first]);
+	want_spares();
+}
+
+void conn_accept_port(unsigned int i)
+{
+	const struct port *port = &broker.ports[i];
+	struct conn *c;
+
+	for (int fd; port->listener != NONE && (fd = conn_accept_one(port->listener)) >= 0;) {
+		c = conn_take();
+		if (!c) {
+			conn_tell_limit("connections");
+			close(fd);
+			continue;
+		}
+		c->inbound = true;
+		c->client = fd;
+		c->port = port->box;
+		conn_set_state(c, CONN_WAITING);
+		c->due = broker.now + GIVE_UP_MS;
+		conn_spare(NONE);
+	}
+}
