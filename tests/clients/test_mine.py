@@ -7,6 +7,7 @@ and conversations belong to the project. Each has the client itself, in no box, 
 
 import json
 import pathlib
+import time
 import types
 
 import lib
@@ -26,7 +27,7 @@ GREP = f"grep -rlsF {SECRET[:-4]}'{SECRET[-4:]}' ~ | sort; "
 
 class Codex:
     name, config, module = "codex", ".codex/config.toml", test_codex
-    tool = "mcp__owned/ask_owned"
+    tool, ready = "mcp__owned/ask_owned", b"for shortcuts"
     instructions, history = ".codex/AGENTS.md", ".codex/history.jsonl"
     resume, told = ["resume", "--last"], "You run in a sandbox. /etc/carrel/SANDBOX.md"
     mine = {"model": test_codex.MODEL, "effort": "high"}
@@ -48,7 +49,7 @@ class Codex:
 
 class Gemini:
     name, config, module = "gemini", ".gemini/settings.json", test_gemini
-    tool = "mcp_owned_ask_owned"
+    tool, ready = "mcp_owned_ask_owned", b"Type your message"
     instructions, history = ".gemini/GEMINI.md", ".gemini/tmp/other/logs.json"
     resume, told = ["--resume", "latest"], "You run in a sandbox. /etc/carrel/SANDBOX.md"
     mine = {"model": test_gemini.MODEL}
@@ -67,7 +68,7 @@ class Gemini:
 
 class Opencode:
     name, config, module = "opencode", ".config/opencode/opencode.json", test_opencode
-    tool = "owned_ask_owned"
+    tool, ready = "owned_ask_owned", b"Ask anything"
     instructions = ".config/opencode/AGENTS.md"
     history = ".local/share/opencode/log/old.log"
     resume, told = ["--continue"], "# Your sandbox"
@@ -254,6 +255,51 @@ def test_two_at_once(mine, kind):
         assert holders(instance(mine), word), word
     again = parts.shown(say(mine, kind, "MOCK:text:again", *kind.resume))
     assert first in again or second in again
+
+
+def press_until(screen, condition, what):
+    """Enter, again and again: a client may not be listening yet."""
+    times = [time.monotonic()]
+
+    def looked():
+        if time.monotonic() - times[-1] > 1:
+            times.append(time.monotonic())
+            screen.child.send("\r")
+        return condition()
+
+    return screen.until(looked, what)
+
+
+def converse(host, kind, trust):
+    """Typed on a terminal and sent, after what the client asks by itself; the request."""
+    screen, since = parts.Screen(host.terminal(*ONLINE, size=(40, 120))), len(host.mock.requests)
+    if trust:
+        screen.until(lambda: b"Trust" in screen.seen, "the question about trust")
+        screen.seen = b""
+        press_until(screen, lambda: b"YOLO" in screen.seen, "the end of it")
+    screen.until(lambda: kind.ready in screen.seen, "the prompt")
+    screen.child.send("MOCK:text:hello MARK-typed")
+
+    def sent():
+        later = types.SimpleNamespace(requests=host.mock.requests[since:])
+        return [b for b in kind.module.asked(later) if "MARK-typed" in parts.shown(b)]
+
+    body = press_until(screen, sent, "the request")[0]
+    assert b"Trust" not in screen.seen
+    return body
+
+
+def test_on_a_terminal(mine, kind):
+    """Started and used; Codex asks once per project whether the directory is trusted."""
+    if kind.name == "codex":
+        config = {"harness": "codex", "model": test_codex.NEWEST}
+        mine.write("~/.config/carrel/carrel.json", {"mine": config})
+    before = home_of(mine)
+    body = converse(mine, kind, trust=kind.name == "codex")
+    assert parts.marked(body) >= {"user", "userskill", "typed"}
+    lib.end_started()
+    assert parts.marked(converse(mine, kind, trust=False)) >= {"user", "typed"}
+    assert home_of(mine) == before
 
 
 LOGINS = {
