@@ -39,7 +39,7 @@ enum {
 	DIALS = 3,           /* attempts at once, for one connection */
 	CANDIDATES = 8,      /* addresses of a name that are tried */
 	QUERIES = 128,       /* names that are being looked up */
-	WAITERS = 512,       /* questions of the box that wait for them */
+	WAITERS = 2048,      /* questions of the box that wait for them, or for their turn */
 	DNS_CLIENTS = 32,    /* of the resolver over TCP */
 	PROXY_HEADS = 256,   /* clients of the explicit proxy that have no answer yet */
 	DNS_TCP_MOST = 1024, /* bytes of a question over TCP */
@@ -101,6 +101,7 @@ struct waiter {
 	socklen_t from_size;
 	char info[64]; /* the control message that says which of our addresses it asked */
 	size_t info_size;
+	uint64_t due; /* ms: of one that was put off */
 	struct dns_query query;
 };
 
@@ -162,6 +163,7 @@ struct broker {
 	struct conn_list heads, held, resolving, waiting, dialling;
 
 	unsigned int lookups;
+	int put_off, put_off_last; /* waiters whose name is not looked up yet, in order */
 
 	int spare[BROKER_SPARE];
 	unsigned int spares, wanted;

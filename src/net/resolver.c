@@ -31,7 +31,8 @@ enum {
 	MOST_S = 300,
 	OTHER_FAMILY_MS = 250, /* the patience with the second answer when there is one */
 	CLIENT_MS = 15000,
-	QUESTIONS = 64, /* in one round */
+	PUT_OFF_MS = 5000, /* then it has asked again, or given up */
+	QUESTIONS = 64,    /* in one round */
 	V6_MOST = 4,
 	GONE = -2, /* a waiter whose client over TCP has left */
 };
@@ -41,6 +42,7 @@ static const uint16_t types[2] = { DNS_A, DNS_AAAA };
 void resolver_init(void)
 {
 	synth_init(&broker.synth, broker.config->seed);
+	broker.put_off = NONE;
 }
 
 /* ---- answers to the box ---- */
@@ -433,6 +435,20 @@ static struct waiter *get_waiter(void)
 	return NULL;
 }
 
+/* As many names as we look up at once are being looked up: it is this one's turn later. */
+static void put_off(struct waiter *w)
+{
+	const int index = (int)(w - broker.waiters);
+
+	w->next = NONE;
+	w->due = broker.now + PUT_OFF_MS;
+	if (broker.put_off == NONE)
+		broker.put_off = index;
+	else
+		broker.waiters[broker.put_off_last].next = index;
+	broker.put_off_last = index;
+}
+
 static void look_up(const struct waiter *asked)
 {
 	struct query *q;
@@ -445,16 +461,34 @@ static void look_up(const struct waiter *asked)
 		return;
 	}
 	w = get_waiter();
-	q = w ? get_query(asked->query.name) : NULL;
-	if (!q) {
+	if (!w) {
 		answer_lookup(asked, EAGAIN);
 		return;
 	}
 	*w = *asked;
 	w->used = true;
+	q = get_query(asked->query.name);
+	if (!q) {
+		put_off(w);
+		return;
+	}
 	w->next = q->waiters;
 	q->waiters = (int)(w - broker.waiters);
 	start(q);
+}
+
+static void take_up(void)
+{
+	struct waiter w = broker.waiters[broker.put_off];
+
+	broker.waiters[broker.put_off].used = false;
+	broker.put_off = w.next;
+	if (w.due <= broker.now)
+		answer_lookup(&w, EAGAIN);
+	else
+		look_up(&w);
+	if (w.tcp >= 0)
+		read_questions((unsigned int)w.tcp);
 }
 
 /*
@@ -627,6 +661,11 @@ uint64_t resolver_tick(void)
 {
 	uint64_t due = 0;
 
+	while (broker.put_off != NONE &&
+		(broker.lookups < QUERIES || broker.waiters[broker.put_off].due <= broker.now))
+		take_up();
+	if (broker.put_off != NONE)
+		due = broker.waiters[broker.put_off].due;
 	for (unsigned int i = 0; broker.lookups && i < QUERIES; i++) {
 		struct query *q = &broker.queries[i];
 

@@ -35,7 +35,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { LISTENER_PORT = 1, RESOLVER_PORT = 53, BACKLOG = 4096, LOOPBACK = 1 /* index */ };
+enum {
+	LISTENER_PORT = 1,
+	RESOLVER_PORT = 53,
+	BACKLOG = 4096,
+	LOOPBACK = 1,             /* index */
+	QUESTIONS_SIZE = 1 << 20, /* bytes of them that may wait */
+};
 
 static const uint8_t own_v4[4] = { 198, 18, 0, 2 };
 static const uint8_t own_v6[16] = { 0xfd, 0x63, 0x61, 0x72, 0x72, 0x65, 0x6c, [15] = 2 };
@@ -333,7 +339,7 @@ static int bind_socket(int type, uint16_t port, bool v6)
 	const struct sockaddr_in6 any_v6 = { .sin6_family = AF_INET6,
 		.sin6_port = htons(port) };
 	const struct sockaddr_in any_v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
-	const int yes = 1, no = 0;
+	const int yes = 1, no = 0, questions = QUESTIONS_SIZE;
 	int s = socket(v6 ? AF_INET6 : AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
 
 	if (s < 0)
@@ -347,6 +353,9 @@ static int bind_socket(int type, uint16_t port, bool v6)
 			bind(s, (const struct sockaddr *)&any_v4, sizeof(any_v4)) < 0;
 	if (rc == 0 && type == SOCK_STREAM)
 		rc = listen(s, BACKLOG);
+	/* Whose question is lost asks again after seconds. The kernel gives what it may. */
+	if (rc == 0 && type == SOCK_DGRAM)
+		setsockopt(s, SOL_SOCKET, SO_RCVBUF, &questions, sizeof(questions));
 	if (rc) {
 		close(s);
 		return -1;
