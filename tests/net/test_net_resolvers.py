@@ -1,0 +1,173 @@
+"""Resolvers in a box: of glibc, musl, c-ares and Go, and questions as bytes.
+
+What a name leads to is an address of the box; that it leads to the right host is seen where
+the server is. Names that are not allowed are not asked about outside.
+"""
+
+import re
+
+import lib
+import pytest
+import world as far
+from lab import Name
+from test_net_programs import CURL, boxed
+
+V4, V6 = r"198\.18\.[1-9]\d*\.\d+", r"fd63:6172:7265:6c00::[0-9a-f:]+"
+BOTH = rf"({V4} {V6}|{V6} {V4})"
+NAMES = ["www.example.org", "v4.example.org", "v6.example.org"]
+RESOLVERS = {
+    "glibc": ["/tools/lookup-glibc"],
+    "musl": ["/tools/lookup-musl"],
+    "go": ["/tools/lookup-go"],
+}
+
+
+@pytest.mark.parametrize("cmd", RESOLVERS.values(), ids=RESOLVERS)
+def test_resolver(lab, world, cmd):
+    """Names have both kinds of address, whichever they have outside; the same each time."""
+    allow = ["*.example.org:7", "*.example.org:443"]
+    done = boxed(lab, world, *cmd, *NAMES, NAMES[0], allow=allow)
+    lines = [line.strip() for line in lib.succeeded(done).decode().splitlines()]
+    assert len(lines) == 4 and all(re.fullmatch(BOTH, line) for line in lines), lines
+    assert lines[0] == lines[3] and len(set(lines)) == 3
+    assert {e.name for e in lab.heard("dns")} == set(NAMES)
+
+    lab.clear()
+    done = boxed(lab, world, *cmd, "www.example.org", allow=["git.example.org"])
+    assert done.returncode != 0 and not re.search(V4, done.stdout.decode())
+    assert not lab.heard("dns")
+
+
+def test_getent(lab, world):
+    script = "getent ahosts v4.example.org; getent hosts v6.example.org; getent ahostsv4 x.invalid"
+    done = boxed(lab, world, "sh", "-c", script, allow=NAMES)
+    assert done.returncode == 2, "of the last, which is not there"
+    assert re.findall(rf"({V4}|{V6}) ", done.stdout.decode())
+
+
+def test_node(lab, world):
+    done = boxed(lab, world, "node", "/tools/lookup.mjs", "www.example.org", allow=NAMES)
+    said = dict(line.split(" ", 1) for line in lib.succeeded(done).decode().splitlines())
+    assert re.search(V4, said["lookup"]) and re.search(V6, said["lookup"])
+    assert re.fullmatch(rf'\["{V4}"\]', said["resolve4"])
+    assert re.fullmatch(rf'\["{V6}"\]', said["resolve6"])
+    assert [said[t] for t in ("mx", "txt", "srv")] == ["ENODATA"] * 3
+    assert said["none"] == "ENOTFOUND"
+    assert {(e.name, e.type) for e in lab.heard("dns")} == {
+        ("www.example.org", "A"), ("www.example.org", "AAAA")}  # fmt: skip
+
+
+# ---- as bytes -----------------------------------------------------------------------------
+
+A, MX, TXT, AAAA, SRV, SVCB, HTTPS, ANY = "1", "15", "16", "28", "33", "64", "65", "255"
+
+
+def ask(lab, world, how, edns, name, *types, server="198.18.0.1", allow=NAMES):
+    cmd = ["python3", "/tools/ask.py", how, server, str(edns), name, *types]
+    said = lib.succeeded(boxed(lab, world, *cmd, allow=allow)).decode().split("\n")[:-1]
+    rows = [line.split() for line in said]
+    assert all(int(row[-1]) < 3000 for row in rows), "promptly"
+    return [tuple(map(int, row[:4])) for row in rows]
+
+
+@pytest.mark.parametrize("edns", [0, 512, 1232, 4096])
+@pytest.mark.parametrize("how", ["udp", "tcp"])
+def test_addresses_and_other_types(lab, world, how, edns):
+    """rcode, TC, answers, OPT: addresses are there, and of anything else there is none."""
+    kinds = [A, AAAA, HTTPS, SVCB, TXT, MX, SRV, ANY]
+    opt = int(edns > 0)
+    got = ask(lab, world, how, edns, "www.example.org", *kinds)
+    assert got[:2] == [(0, 0, 1, opt)] * 2
+    assert [row[0] for row in got] == [0] * len(kinds)
+    assert [row[2] for row in got[2:-1]] == [0] * 5
+    assert {e.type for e in lab.heard("dns")} == {"A", "AAAA"}
+
+    lab.clear()
+    got = ask(lab, world, how, edns, "other.example.org", *kinds)
+    assert [row[:3] for row in got] == [(3, 0, 0)] * len(kinds)
+    assert not lab.heard("dns")
+
+
+def test_every_server_is_the_resolver(lab, world):
+    """A program that has the address of a public resolver built in gets the same answers."""
+    assert ask(lab, world, "udp", 0, "www.example.org", A, server="93.184.216.53") == [(0, 0, 1, 0)]
+    assert len(lab.heard("dns")) == 2 and {e.peer for e in lab.heard("dns")} == {"93.184.215.2"}
+
+
+# ---- what the resolver outside does -------------------------------------------------------
+
+
+def fetch(lab, world, name, allow=None, **how):
+    return boxed(lab, world, *CURL, f"http://{name}/", allow=allow or [name], **how)
+
+
+def test_name_with_many_labels(lab, world):
+    name = ".".join(["a"] * 110) + ".deep.example.org"
+    lab.dns({"*.deep.example.org": ["93.184.216.34"]})
+    assert len(name) < 254
+    assert lib.succeeded(fetch(lab, world, name, ["*.deep.example.org"])).decode()
+    assert lab.heard("http", host=name)
+
+
+def test_long_label_and_case(lab, world):
+    name = "x" * 63 + ".example.org"
+    lab.dns({name: ["93.184.216.34"]})
+    cmd = [*CURL, f"http://{name.upper()}./"]
+    assert lib.succeeded(boxed(lab, world, *cmd, allow=[name]))
+    assert lab.heard("http")
+
+
+def test_cname(lab, world):
+    """The name that is allowed is the one that was asked for, whatever it leads to."""
+    lab.dns({"cdn.example.org": Name(["93.184.216.34"], cname="edge.example.net")})
+    assert lib.succeeded(fetch(lab, world, "cdn.example.org"))
+    assert lab.heard("http", host="cdn.example.org")
+
+
+def test_answer_that_is_cut(lab, world):
+    """The resolver outside says: over TCP."""
+    many = [f"93.184.217.{i}" for i in range(1, 60)]
+    lab.dns({"cut.example.org": Name(["93.184.216.34", *many], cut=True)})
+    assert lib.succeeded(fetch(lab, world, "cut.example.org"))
+    assert {e.via for e in lab.heard("dns", name="cut.example.org")} == {"udp", "tcp"}
+    assert lab.heard("http", host="cut.example.org")
+
+
+def test_slow_resolver(lab, world):
+    lab.dns({"slow.example.org": Name(["93.184.216.34"], delay=2)})
+    assert lib.succeeded(fetch(lab, world, "slow.example.org"))
+    assert lab.heard("http", host="slow.example.org")
+
+
+def test_resolver_that_fails(lab, world):
+    lab.dns({"broken.example.org": Name(rcode=2), "gone.example.org": Name(rcode=3),
+             "empty.example.org": Name([])})  # fmt: skip
+    for name in ("broken.example.org", "gone.example.org", "empty.example.org"):
+        assert fetch(lab, world, name).returncode == 6, "curl: could not resolve host"
+        assert lab.heard("dns", name=name) and not lab.heard("http")
+
+
+def test_one_of_five_addresses_has_a_server(lab, world):
+    dead = [f"93.184.218.{i}" for i in range(1, 4)]
+    lab.dns({"half.example.org": [*dead, "2606:2800:221::1", "93.184.216.34"]})
+    assert lib.succeeded(fetch(lab, world, "half.example.org"))
+    assert lab.heard("http", host="half.example.org")
+
+
+# ---- many at once -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cmd", RESOLVERS.values(), ids=RESOLVERS)
+@pytest.mark.parametrize("n", [100, 400])
+def test_lookups_at_once(lab, world, cmd, n):
+    """From one process (Go) or from as many as there are names; more than go out at a time."""
+    lab.dns({"*.many.example.org": Name([far.WWW[0]], delay=0.05)})
+    names = [f"n{i}.many.example.org" for i in range(n)]
+    if cmd == RESOLVERS["go"]:
+        argv = [*cmd, *names]
+    else:
+        argv = ["sh", "-c", "for name; do $0 $name & done; wait", *cmd, *names]
+    done = boxed(lab, world, *argv, allow=["*.many.example.org", "*.many.example.org:7"])
+    found = re.findall(V4, lib.succeeded(done).decode())
+    assert len(found) == n and len(set(found)) == n
+    assert {e.name for e in lab.heard("dns")} == set(names)
