@@ -109,3 +109,18 @@ def tool(_attack, project):
     path.chmod(0o755)
     lib.give(path)
     return path
+
+
+@pytest.fixture(scope="session")
+def client():
+    """client(NAME): the program, or the test fails."""
+
+    def find(name):
+        path = lib.clients() / name
+        if os.environ.get("CARREL_NO_CLIENTS") == "1":
+            pytest.skip("needs clients")
+        found = lib.execute(["test", "-x", path], cwd="/").returncode == 0
+        assert found, f"there is no client {path}: run tests/clients/install.sh"
+        return str(path)
+
+    return find

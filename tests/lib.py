@@ -137,6 +137,20 @@ def digest(path):
         return hashlib.sha256(file.read()).hexdigest()
 
 
+def kept(name):
+    """Where something lies that is kept between runs of the tests, as in clients/install.sh."""
+    if ROOT:
+        return pathlib.Path("/var/cache/carrel-tests") / name
+    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(cache) / "carrel-tests" / name
+
+
+def clients():
+    """The directory of the clients' programs."""
+    where = os.environ.get("CARREL_CLIENTS") or kept("clients")
+    return pathlib.Path(where) / "node_modules" / ".bin"
+
+
 # ---- running ----------------------------------------------------------------------------
 
 

@@ -8,7 +8,6 @@ mock was asked and what is on the host.
 import hashlib
 import json
 import os
-import pathlib
 import sys
 
 import lib
@@ -17,33 +16,7 @@ import pytest
 sys.path.insert(0, str(lib.REPO / "tests" / "mock"))
 import mock as mock_api  # noqa: E402
 
-
-def clients_dir():
-    """As in install.sh."""
-    if os.environ.get("CARREL_CLIENTS"):
-        return pathlib.Path(os.environ["CARREL_CLIENTS"])
-    if lib.ROOT:
-        return pathlib.Path("/var/cache/carrel-tests/clients")
-    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return pathlib.Path(cache) / "carrel-tests" / "clients"
-
-
-BIN = clients_dir() / "node_modules" / ".bin"
-
-
-@pytest.fixture(scope="session")
-def client():
-    """client(NAME): the program, or the test fails."""
-
-    def find(name):
-        path = BIN / name
-        if os.environ.get("CARREL_NO_CLIENTS") == "1":
-            pytest.skip("needs clients")
-        found = lib.execute(["test", "-x", path], cwd="/").returncode == 0
-        assert found, f"there is no client {path}: run tests/clients/install.sh"
-        return str(path)
-
-    return find
+BIN = lib.clients()
 
 
 @pytest.fixture

@@ -266,9 +266,10 @@ class Lab:
             self._contexts[key] = made
         return self._contexts[key]
 
-    def http(self, address, port, tls=None, routes=None):
+    def http(self, address, port, tls=None, routes=None, handler=None):
         """An HTTP server; with the names in tls, HTTPS. See Handler for routes."""
         server = _Server(self, self.listen(address, port), tls and self.context(tls), routes)
+        server.RequestHandlerClass = handler or Handler
         self._thread(server.serve_forever, 0.1)
         self._open.callback(server.shutdown)
         return server

@@ -74,9 +74,10 @@ class World:
         run = {"cwd": self.tools, "check": True, "timeout": 300}
         subprocess.run(["musl-gcc", "-static", "-O1", "-o", "lookup-musl", "lookup.c"], **run)
         subprocess.run(["cc", "-O1", "-o", "lookup-glibc", "lookup.c"], **run)
+        # What Go compiles of its own library takes long: it is kept.
         for cgo, name in (("0", "lookup"), ("1", "fetch")):
             env = {"PATH": os.environ["PATH"], "HOME": str(self.tools), "GO111MODULE": "off",
-                   "CGO_ENABLED": cgo, "GOCACHE": _go_cache()}  # fmt: skip
+                   "CGO_ENABLED": cgo, "GOCACHE": str(lib.kept("go"))}  # fmt: skip
             subprocess.run(["go", "build", "-o", f"{name}-go", f"{name}.go"], env=env, **run)
         subprocess.run(["javac", "-d", ".", "Fetch.java"], **run)
         subprocess.run(["keytool", "-importcert", "-noprompt", "-alias", "test", "-file", "ca.pem",
@@ -252,14 +253,6 @@ def _pieces(size):
             return
         yield start, min(size, BLOCK - start)
         size -= BLOCK - start
-
-
-def _go_cache():
-    """What Go compiles of its own library takes long: it is kept."""
-    if lib.ROOT:
-        return "/var/cache/carrel-tests/go"
-    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return str(pathlib.Path(cache) / "carrel-tests" / "go")
 
 
 def _echo(connection, entry):
