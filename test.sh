@@ -3,7 +3,7 @@
 #
 #	./test.sh		everything
 #	./test.sh quick		no sanitizers, no fuzzing
-#	./test.sh PART...	unit layers golden cli real clients escape degrade fault
+#	./test.sh PART...	unit layers golden cli real clients net escape degrade fault
 #				asan fuzz demo shell
 #
 # As root on Debian it installs the packages that are missing; as anybody else it says which.
@@ -19,8 +19,8 @@ set -eu
 cd "$(dirname "$0")"
 here=$(pwd)
 
-parts='unit layers golden cli real clients escape degrade fault asan fuzz demo shell'
-quick='unit layers golden cli real clients escape degrade fault demo shell'
+parts='unit layers golden cli real clients net escape degrade fault asan fuzz demo shell'
+quick='unit layers golden cli real clients net escape degrade fault demo shell'
 fuzz_seconds=${FUZZ_SECONDS:-10}
 
 # Not with the sanitizers, whose runtime needs rlimits and /proc, and reports a SIGSEGV as its own.
@@ -34,7 +34,7 @@ packages='gcc libc6-dev meson ninja-build pkg-config libseccomp-dev libmd-dev mu
 	libcmocka-dev clang clang-format libclang-rt-dev shellcheck binutils python3 python3-venv
 	python3-pytest python3-pexpect python3-jsonschema mandoc bash zsh fish git gdb tmux vim
 	less procps sqlite3 strace openssh-client openssh-server socat iproute2 bubblewrap util-linux
-	bsdextrautils make tar xz-utils'
+	bsdextrautils make tar xz-utils curl wget openssl postgresql golang-go'
 
 say() {
 	printf '%s\n' "$*"
@@ -55,9 +55,10 @@ missing_packages() {
 	for package in $packages; do
 		installed "$package" || printf ' %s' "$package"
 	done
-	# Whoever has node from elsewhere has no use for Debian's.
+	# Whoever has these from elsewhere has no use for Debian's.
 	command -v node >/dev/null || printf ' nodejs'
 	command -v npm >/dev/null || printf ' npm'
+	command -v javac >/dev/null || printf ' default-jdk-headless'
 }
 
 get_packages() {
@@ -203,6 +204,12 @@ part_clients() {
 	python_tests clients "$test_build" tests/clients
 }
 
+part_net() {
+	get_clients
+	build_test
+	python_tests net "$test_build" tests/net
+}
+
 part_asan() {
 	get_clients
 	build_asan
@@ -249,7 +256,7 @@ part_shell() {
 
 run_part() {
 	case $1 in
-	unit | layers | clients | asan | fuzz | demo | shell)
+	unit | layers | clients | net | asan | fuzz | demo | shell)
 		"part_$1"
 		;;
 	golden | cli | real | escape | degrade | fault)
