@@ -128,7 +128,7 @@ static void judge(struct conn *c)
 	struct verdict v;
 
 	if (!broker.bytes_left) {
-		conn_tell_limit("bytes");
+		broker_limit("bytes");
 		conn_end(c, false);
 		return;
 	}
@@ -188,7 +188,7 @@ static struct conn *take_client(int fd)
 	if (c)
 		c->client = fd;
 	else
-		conn_tell_limit("connections");
+		broker_limit("connections");
 	if (!c)
 		conn_reset(&fd);
 	return c;
@@ -229,7 +229,7 @@ static void take_head(int fd)
 	while (head < PROXY_HEADS && broker.head_used[head])
 		head++;
 	if (head == PROXY_HEADS) {
-		conn_tell_limit("connections");
+		broker_limit("connections");
 		conn_end(c, false);
 		return;
 	}
@@ -350,7 +350,7 @@ void conn_answer(struct conn *c, bool allowed, int error)
 	c->head = NONE;
 	/* A refusal has been said; to reset the connection would take it back. */
 	if (answer != PROXY_YES) {
-		shutdown(c->client, SHUT_WR);
+		conn_set_reset(c->client, false);
 		close(c->client);
 		c->client = NONE;
 	}
@@ -363,13 +363,24 @@ int conn_accept_one(int listener)
 	return accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
+/* When there are no descriptors left the pause keeps us from trying for all we are worth. */
 void conn_accept(void)
 {
-	for (int i = 0, fd; i < ACCEPTS && (fd = conn_accept_one(broker.listener)) >= 0; i++)
+	for (int i = 0; i < ACCEPTS && broker.accepts.left; i++) {
+		int fd = conn_accept_one(broker.listener);
+
+		if (fd < 0) {
+			if (errno != EAGAIN)
+				broker.accepts.left = 0;
+			return;
+		}
+		if (!--broker.accepts.left)
+			broker_limit("connections a second");
 		if (broker.config->proxy)
 			take_head(fd);
 		else
 			take(fd);
+	}
 }
 
 void conn_policy_changed(void)

@@ -64,7 +64,8 @@ struct dial {
 	uint8_t n, next;
 	int fd[DIALS];
 	struct address to[DIALS];
-	int error; /* of the last one that failed */
+	uint64_t began[DIALS]; /* ms */
+	int error;             /* of the last one that failed */
 };
 
 struct conn {

@@ -124,13 +124,18 @@ void conn_sweep(void)
 
 /* ---- the end of one ---- */
 
+void conn_set_reset(int fd, bool on)
+{
+	const struct linger now = { .l_onoff = on, .l_linger = 0 };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}
+
 void conn_reset(int *fd)
 {
-	const struct linger now = { .l_onoff = 1, .l_linger = 0 };
-
 	if (*fd < 0)
 		return;
-	setsockopt(*fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	conn_set_reset(*fd, true);
 	close(*fd);
 	*fd = NONE;
 }
@@ -150,6 +155,8 @@ void conn_end(struct conn *c, bool orderly)
 	flow_close(&c->up);
 	flow_close(&c->down);
 	if (orderly) {
+		conn_set_reset(c->client, false);
+		conn_set_reset(c->server, false);
 		close(c->client);
 		close(c->server);
 		c->client = c->server = NONE;
@@ -197,18 +204,16 @@ static void tell_close(const struct conn *c)
 	broker_event(&e);
 }
 
-void conn_tell_limit(const char *which)
-{
-	struct net_event e = { .kind = NET_LIMIT };
-
-	if (broker.limit_told && broker.now - broker.limit_told < 1000)
-		return;
-	broker.limit_told = broker.now;
-	strcpy(e.name, which);
-	broker_event(&e);
-}
-
 /* ---- relaying ---- */
+
+/* Of a listener, all that it accepts has it from the start. */
+void conn_tune(int fd)
+{
+	const int yes = 1;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+	conn_set_reset(fd, true);
+}
 
 int conn_watch_client(struct conn *c)
 {
@@ -227,20 +232,22 @@ static void put_ready(struct conn *c)
 	broker.ready = (int)conn_index(c);
 }
 
-void conn_relay(struct conn *c)
+static void relay(struct conn *c, bool go_up, bool go_down)
 {
 	uint64_t room = broker.bytes_left < broker.tokens ? broker.bytes_left : broker.tokens;
 	const uint64_t before = room;
-	enum pump_result up, down;
+	enum pump_result up = PUMP_WAIT, down = PUMP_WAIT;
 
-	up = flow_pump(&c->up, c->client, c->server, &room);
-	down = up == PUMP_BREAK ? PUMP_BREAK : flow_pump(&c->down, c->server, c->client, &room);
+	if (go_up)
+		up = flow_pump(&c->up, c->client, c->server, &room);
+	if (go_down && up != PUMP_BREAK)
+		down = flow_pump(&c->down, c->server, c->client, &room);
 	if (broker.config->bytes)
 		broker.bytes_left -= before - room;
 	if (broker.config->rate)
 		broker.tokens -= before - room;
 	if (!broker.bytes_left) {
-		conn_tell_limit("bytes");
+		broker_limit("bytes");
 		up = PUMP_BREAK;
 	}
 	if (up == PUMP_BREAK || down == PUMP_BREAK || (c->up.shut && c->down.shut)) {
@@ -251,10 +258,25 @@ void conn_relay(struct conn *c)
 	}
 }
 
-void conn_ready(unsigned int i)
+/*
+ * What the kernel says of one side tells which flow has to go on: the one from there when
+ * there is something or an end, the one to there when it waited for room. A break is for both.
+ */
+void conn_relay_side(struct conn *c, bool client, uint32_t events)
+{
+	const struct flow *to = client ? &c->down : &c->up;
+	const bool broken = events & (EPOLLERR | EPOLLHUP);
+	const bool from_it = broken || events & (EPOLLIN | EPOLLRDHUP);
+	const bool to_it = broken || (events & EPOLLOUT && to->stuck);
+
+	if (from_it || to_it)
+		relay(c, client ? from_it : to_it, client ? to_it : from_it);
+}
+
+void conn_ready(unsigned int i, uint32_t events)
 {
 	if (broker.conns[i].state == CONN_OPEN)
-		conn_relay(&broker.conns[i]);
+		conn_relay_side(&broker.conns[i], true, events);
 	else if (broker.conns[i].state == CONN_HEAD)
 		conn_read_head(&broker.conns[i]);
 }
@@ -273,15 +295,8 @@ void conn_run(void)
 		next = c->next_ready;
 		c->ready = false;
 		if (c->state == CONN_OPEN)
-			conn_relay(c);
+			relay(c, true, true);
 	}
-}
-
-static void tune(int fd)
-{
-	const int yes = 1;
-
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 }
 
 void conn_established(struct conn *c)
@@ -289,8 +304,7 @@ void conn_established(struct conn *c)
 	const struct verdict yes = { .allowed = true,
 		.reason = broker.config->policy.open ? POLICY_OPEN : POLICY_BY_RULE };
 
-	tune(c->client);
-	tune(c->server);
+	conn_tune(c->server);
 	conn_set_state(c, CONN_OPEN);
 	tell_connect(c, yes, 0);
 	conn_answer(c, true, 0);
@@ -299,7 +313,7 @@ void conn_established(struct conn *c)
 		conn_end(c, false);
 		return;
 	}
-	conn_relay(c);
+	relay(c, true, true);
 }
 
 void conn_fail(struct conn *c, int error)

@@ -22,12 +22,14 @@ unsigned int conn_index(const struct conn *c);
 void conn_set_state(struct conn *c, enum conn_state state);
 struct conn *conn_take(void); /* a slot; NULL: there are as many as there may be */
 int conn_watch_client(struct conn *c);
+/* Whether closing it is a reset; so it is for those of a broker that was killed, too. */
+void conn_set_reset(int fd, bool on);
 void conn_reset(int *fd);
 void conn_close_dials(struct conn *c);
 void conn_end(struct conn *c, bool orderly);
 void conn_fill_event(const struct conn *c, enum net_event_kind kind, struct net_event *e);
-void conn_tell_limit(const char *which);
-void conn_relay(struct conn *c);
+/* Its client, or else its server, has something for us. */
+void conn_relay_side(struct conn *c, bool client, uint32_t events);
 void conn_established(struct conn *c);
 void conn_fail(struct conn *c, int error); /* allowed, and not to be had */
 void conn_refuse(struct conn *c, struct verdict v);

@@ -9,7 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HEAD_START_MS = 250 };
+enum {
+	HEAD_START_MS = 250,
+	PATIENCE_MS = 2500, /* with an attempt, where others wait for its place */
+};
 
 /* ---- outside ---- */
 
@@ -34,6 +37,26 @@ static socklen_t socket_address(const struct address *a, uint16_t port, union an
 	return sizeof(ret->v6);
 }
 
+/*
+ * All attempts hang, and there are more addresses: the oldest one goes, if it had its time.
+ * The slot, or NONE and c->due says when to look again.
+ */
+static int make_room(struct conn *c)
+{
+	struct dial *d = &c->dial;
+	int oldest = 0;
+
+	for (int i = 1; i < DIALS; i++)
+		if (d->began[i] < d->began[oldest])
+			oldest = i;
+	c->due = d->began[oldest] + PATIENCE_MS;
+	if (broker.now < c->due)
+		return NONE;
+	d->error = ETIMEDOUT;
+	conn_reset(&d->fd[oldest]);
+	return oldest;
+}
+
 /* Begin with the next address. False when there is none left. */
 static bool dial_next(struct conn *c)
 {
@@ -47,10 +70,10 @@ static bool dial_next(struct conn *c)
 
 		while (slot < DIALS && d->fd[slot] != NONE)
 			slot++;
-		if (slot == DIALS) {
-			/* The next one to fail makes room. To look earlier would be to spin. */
+		if (slot == DIALS)
+			slot = make_room(c);
+		if (slot == NONE) {
 			d->next--;
-			c->due = c->give_up;
 			return true;
 		}
 		fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -64,6 +87,7 @@ static bool dial_next(struct conn *c)
 		}
 		d->fd[slot] = fd;
 		d->to[slot] = *a;
+		d->began[slot] = broker.now;
 		c->due = broker.now + HEAD_START_MS;
 		return true;
 	}
@@ -118,14 +142,14 @@ static bool is_connected(int fd)
 	return getpeername(fd, &peer.any, &size) == 0;
 }
 
-void conn_dialled(unsigned int i, unsigned int attempt)
+void conn_dialled(unsigned int i, unsigned int attempt, uint32_t events)
 {
 	struct conn *c = &broker.conns[i];
 	int error = 0;
 	socklen_t size = sizeof(error);
 
 	if (c->state == CONN_OPEN) {
-		conn_relay(c);
+		conn_relay_side(c, false, events);
 		return;
 	}
 	if (c->state != CONN_DIALLING || c->dial.fd[attempt] == NONE)
@@ -213,7 +237,7 @@ void conn_accept_port(unsigned int i)
 	for (int fd; port->listener != NONE && (fd = conn_accept_one(port->listener)) >= 0;) {
 		c = conn_take();
 		if (!c) {
-			conn_tell_limit("connections");
+			broker_limit("connections");
 			close(fd);
 			continue;
 		}
