@@ -27,7 +27,8 @@ def tcp(address, port, say="x"):
 
 
 def udp(address, port, say="x"):
-    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as s:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as s:
         s.sendto(say.encode(), (address, port))
         return "sent"
 
@@ -41,6 +42,38 @@ def name(host, port, say="x"):
     with socket.create_connection((host, port), WAIT) as s:
         s.sendall(say.encode())
         return s.recv(100).decode() or "closed"
+
+
+kept = []
+
+
+def keep(host, port):
+    """A connection that stays open."""
+    kept.append(socket.create_connection((host, port), WAIT))
+    return kept[-1].recv(100).decode()
+
+
+def use():
+    """Is there anybody at the other end of it?"""
+    kept[-1].sendall(b"still there")
+    kept[-1].settimeout(WAIT)
+    return kept[-1].recv(100).decode() or "closed"
+
+
+def pipeline(packet, n):
+    """So many questions over one connection, at once; how many are answered."""
+    packet, got, answers = bytes.fromhex(packet), b"", 0
+    with socket.create_connection(("198.18.0.1", 53), WAIT) as s:
+        s.sendall((struct.pack(">H", len(packet)) + packet) * n)
+        while answers < n:
+            block = s.recv(65536)
+            if not block:
+                break
+            got += block
+            while len(got) >= 2 and len(got) >= 2 + struct.unpack(">H", got[:2])[0]:
+                got = got[2 + struct.unpack(">H", got[:2])[0] :]
+                answers += 1
+    return answers
 
 
 def shell(host, port):
@@ -76,7 +109,8 @@ def ping(address):
 
 
 def bind(port, kind="tcp", address="0.0.0.0"):
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM) as s:
+    kind = socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM
+    with socket.socket(socket.AF_INET, kind) as s:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         s.bind((address, port))

@@ -8,14 +8,15 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import threading
 import time
 
+import arena
 import lib
 import pytest
 from lab import NAMESERVER, OWN, Lab, Name, NoLab, encode_name
@@ -24,7 +25,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 HOST, V4, V6 = "attack.example", "93.184.230.34", "2606:2800:230::34"
 EVIL = "93.184.231.66"  # whoever wants to be told something
 NOT_PUBLIC = ["10.66.0.1", "172.16.66.1", "192.168.66.1", "100.64.66.1", "169.254.169.254",
-              "168.63.129.16", "192.0.2.66", "fd00:66::1", "64:ff9b::a42:1", "2002:a42:1::1"]  # fmt: skip
+              "168.63.129.16", "192.0.2.66", "fd00:66::1", "64:ff9b::a42:1",
+              "2002:a42:1::1"]  # fmt: skip
 NAMES = {
     HOST: [V4, V6],
     f"a.{HOST}": [V4],
@@ -134,13 +136,17 @@ def datagrams(lab):
 
 
 def packets(lab):
-    """How many the outside ever received, but for the talk of neighbours; and echo requests."""
-    near = pathlib.Path(f"/proc/{lab._far.pid}/net")
-    lines = [line.split() for line in (near / "snmp").read_text().splitlines()]
-    v4 = {f"{a[0]}{k}": int(v) for a, b in zip(lines[::2], lines[1::2]) for k, v in zip(a[1:], b[1:])}
-    v6 = dict(line.split() for line in (near / "snmp6").read_text().splitlines())
-    return (v4["Ip:InReceives"] + int(v6["Ip6InReceives"]) - int(v6["Icmp6InMsgs"]),
-            v4["Icmp:InEchos"])  # fmt: skip
+    """How many the outside ever received, and how many echo requests.
+
+    Of IPv6 those of TCP and UDP, and echo: hosts talk to their neighbours by themselves.
+    """
+    net = pathlib.Path(f"/proc/{lab._far.pid}/net")
+    lines = [line.split() for line in (net / "snmp").read_text().splitlines()]
+    n = {a[0] + key: int(value) for a, b in zip(lines[::2], lines[1::2], strict=True)
+         for key, value in zip(a[1:], b[1:], strict=True)}  # fmt: skip
+    n |= {k: int(v) for k, v in map(str.split, (net / "snmp6").read_text().splitlines())}
+    all_v6 = n["Udp6InDatagrams"] + n["Udp6NoPorts"] + n["Udp6InErrors"] + n["Icmp6InEchos"]
+    return n["Ip:InReceives"] + n["Tcp:InSegs"] + all_v6, n["Icmp:InEchos"] + n["Icmp6InEchos"]
 
 
 # ---- the box ----------------------------------------------------------------------------
@@ -227,10 +233,10 @@ MACHINE += [["tcp", "::1", 7100], ["tcp", "127.0.0.1", 7100], ["shell", "127.0.0
 DATAGRAMS = [["udp", EVIL, 123], ["udp", V4, 443], ["udp", V4, 80], ["udp", V6, 443]]
 PING = [["ping", V4]]
 # What only a box has: the addresses of its resolver and its own, and names it was never told.
-INSIDE = [["tcp", a, p] for a in ("198.18.0.1", "198.18.0.2", "198.18.0.0", "198.18.200.1", "198.19.1.1",
-          "fd63:6172:7265:6c00::1", "fd63:6172:7265:6c00::2", "fd63:6172:7265:6c00::ffff")
+INSIDE = [["tcp", f"198.{a}", p] for a in ("18.0.0", "18.0.1", "18.0.2", "18.200.1", "19.1.1")
           for p in (80, 7101)]  # fmt: skip
-INSIDE += [["tcp", "198.18.0.2", 1], ["tcp", "127.0.0.1", 1], ["tcp", "::1", 1], ["tcp", "127.0.0.6", 1]]
+INSIDE += [["tcp", f"fd63:6172:7265:6c00::{a}", p] for a in (1, 2, 9999) for p in (80, 7101)]
+INSIDE += [["tcp", a, 1] for a in ("198.18.0.2", "127.0.0.1", "::1", "127.0.0.6", "93.184.230.34")]
 INSIDE += [["name", f"own64.{HOST}", 80]]
 
 
@@ -291,8 +297,8 @@ def test_a_denial_wins(world):
 
 
 def test_host_internal_is_one_port_of_the_loopback(world):
-    steps = [["name", "host.internal", 7100], ["name", "host.internal", 80], ["name", "host.internal", 7101],
-             ["tcp", "127.0.0.1", 7100], ["name", f"loop.{HOST}", 7100], *MACHINE]  # fmt: skip
+    steps = [["name", "host.internal", port] for port in (7100, 80, 7101)]
+    steps += [["tcp", "127.0.0.1", 7100], ["name", f"loop.{HOST}", 7100], *MACHINE]
     said = probe(world, [*LISTED, "--allow", "host.internal:7100"], steps)
     assert greeted(steps, said) == steps[:1]
     assert [port for _, port in world.near.heard] == [7100]
@@ -317,6 +323,7 @@ def label(*parts):
 
 
 OK = label(b"attack", b"example")
+RECORD = b"\xc0\x0c\0\1\0\1\0\0\0\1\0\4abcd"
 TRICKS = {
     "not listed": question("secret.evil.example"),
     "not listed, TXT": question("secret.evil.example", 16),
@@ -346,9 +353,9 @@ TRICKS = {
     "a long name": question(label(*[b"a" * 60] * 5)),
     "a pointer": question(b"\xc0\x0c"),
     "a pointer behind": question(b"\x06attack\xc0\x0c"),
-    "two questions": question(OK, counts=(2, 0, 0, 0), tail=label(b"evil", b"example") + b"\0\1\0\1"),
+    "two questions": question(OK, counts=(2, 0, 0, 0), tail=OK + b"\0\1\0\1"),
     "an answer": question(OK, flags=0x8100),
-    "an answer with it": question(OK, counts=(1, 1, 0, 0), tail=b"\xc0\x0c\0\1\0\1\0\0\0\1\0\4abcd"),
+    "an answer with it": question(OK, counts=(1, 1, 0, 0), tail=RECORD),
     "an update": question(OK, flags=0x2800),
     "the root": question(b"\0"),
     "cut": question(OK)[:-6],
@@ -361,8 +368,8 @@ TRICKS = {
 
 def test_no_trick_in_a_question_leaves_the_machine(world):
     """Names of rule 9 and tunnels, to our resolver, to any other, and over TCP."""
-    steps = [["dns", server, packet, via] for packet in TRICKS.values()
-             for server, via in ((NAMESERVER, "udp"), (EVIL, "udp"), ("198.18.0.1", "tcp"))]  # fmt: skip
+    ways = ((NAMESERVER, "udp"), (EVIL, "udp"), ("198.18.0.1", "tcp"))
+    steps = [["dns", server, packet, via] for packet in TRICKS.values() for server, via in ways]
     before = packets(world)
     said = probe(world, SOME, steps)
     assert not asked(world) and datagrams(world) == [] and heard(world) == []
@@ -380,6 +387,13 @@ def test_no_trick_in_a_question_leaves_the_machine(world):
     said = probe(world, SOME, yes)
     assert said[:3] == [[0, 1]] * 3 and said[3][0].startswith(("198.18.", "fd63:"))
     assert asked(world) == {(HOST, "A"), (HOST, "AAAA")} and datagrams(world) == []
+
+
+def test_questions_in_a_row(world):
+    """Each waits for the one before, also when that is answered at once."""
+    steps = [["pipeline", question(OK), 30], ["pipeline", question("localhost"), 35],
+             ["pipeline", question("no.example"), 30], ["pipeline", question(b"\0"), 50]]  # fmt: skip
+    assert probe(world, SOME, steps) == [30, 35, 30, 50]
 
 
 def test_nothing_of_a_name_drives_a_terminal(world):
@@ -421,8 +435,8 @@ def netlink(kind, flags, body):
 
 
 # A default route by way of loopback; the removal of an address; the removal of all of nf_tables.
-ROUTE = netlink(24, 0x605, struct.pack("=8BI", 2, 0, 0, 0, 254, 4, 0, 1, 0) + struct.pack("=HHI", 8, 4, 1))
-ADDRESS = netlink(21, 5, struct.pack("=4BI", 2, 32, 0, 0, 1) + struct.pack("=HH4B", 8, 2, 198, 18, 0, 2))
+ROUTE = netlink(24, 0x605, struct.pack("=8BIHHI", 2, 0, 0, 0, 254, 4, 0, 1, 0, 8, 4, 1))
+ADDRESS = netlink(21, 5, struct.pack("=4BIHH4B", 2, 32, 0, 0, 1, 8, 2, 198, 18, 0, 2))
 TABLES = (netlink(0x10, 1, struct.pack("=BBH", 0, 0, 0x0A00)) + netlink(0xA02, 5, b"\2\0\0\0")
           + netlink(0x11, 1, struct.pack("=BBH", 0, 0, 0x0A00)))  # fmt: skip
 
@@ -449,28 +463,32 @@ def test_the_box_cannot_change_its_network(world, who):
         assert done[:3] == [0, 0, 0] and done[4] == "bound" and done[-4:-1] == ["made"] * 3, done
 
 
+def sockets(pid):
+    links = [os.readlink(f"/proc/{pid}/fd/{n}") for n in os.listdir(f"/proc/{pid}/fd")]
+    return {link for link in links if link.startswith("socket:")}
+
+
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
 def test_no_descriptor_of_the_network_is_in_the_box(world):
     """The listener and the resolver's socket are the broker's alone: not even init has them."""
     steps = [WAIT]
     with waiting(world, SOME, steps) as process:
         broker = broker_of(process)
-        spaces = {}
-        for pid in [process.pid, *lib.children(process.pid)]:
-            for child in [pid, *lib.children(pid)]:
-                links = [os.readlink(f"/proc/{child}/fd/{n}") for n in os.listdir(f"/proc/{child}/fd")]
-                spaces[child] = [link for link in links if link.startswith("socket:")]
-        held = pathlib.Path(f"/proc/{broker}/environ").read_bytes(), len(spaces[broker])
-        assert held == (b"", 3)  # the supervisor's, the listener, the resolver's
-        others = {link for pid, links in spaces.items() if pid != broker for link in links}
-        assert not others & set(spaces[broker])
-        status = pathlib.Path(f"/proc/{broker}/status").read_text()
-        assert "NoNewPrivs:\t1" in status and "Seccomp:\t2" in status and "CapEff:\t0000000000000000" in status
+        near = [process.pid, *arena.descendants(process.pid)]
+        held = {pid: sockets(pid) for pid in near}
+        ours = held.pop(broker)
+        assert len(ours) == 3  # the supervisor's, the listener, the resolver's
+        assert len(held) >= 3 and not ours & set().union(*held.values())
+        assert pathlib.Path(f"/proc/{broker}/environ").read_bytes() == b""
+        status = arena.status(broker)
+        assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+        assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0
         go(process, steps)
 
 
 def test_the_broker_killed_means_no_network(world):
     """What was open breaks, nothing new is made, nobody takes its ports; and we are told."""
-    steps = [*GOOD, WAIT, ["name", HOST, 80], ["lookup", HOST], *RAW, ["udp", EVIL, 53],
+    steps = [["keep", HOST, 80], WAIT, ["use"], *GOOD, ["lookup", HOST], *RAW, ["udp", EVIL, 53],
              ["bind", 1, "tcp", "0.0.0.0"], ["bind", 53, "udp", "0.0.0.0"],
              ["dns", "198.18.0.1", TRICKS["not listed"], "udp"]]  # fmt: skip
     with waiting(world, [*OPEN], steps) as process:
@@ -478,10 +496,19 @@ def test_the_broker_killed_means_no_network(world):
         before = packets(world)
         os.kill(broker_of(process), signal.SIGKILL)
         said, complained = go(process, steps)
-    assert greeted(steps, said) == GOOD and "bound" not in said and "hello" in said[0]
+    assert greeted(steps, said) == steps[:1] and "bound" not in said and said[2] == "ECONNRESET"
     assert packets(world)[0] <= before[0] + 2 and heard(world) == [] and not asked(world)
     assert "broker" in complained
     assert lost_in_record(), "the record says so"
+
+
+def test_the_supervisor_killed_means_no_broker(world):
+    """Nor a box: there is nobody left whose network it would be."""
+    with waiting(world, OPEN, [["keep", HOST, 80], WAIT]) as process:
+        near = arena.descendants(process.pid)
+        assert broker_of(process) in near and len(near) >= 3
+        os.kill(process.pid, signal.SIGKILL)
+        lib.wait_for(lambda: not any(map(arena.state, near)), "the end of all", 10)
 
 
 def lost_in_record():
@@ -493,8 +520,9 @@ def test_the_policy_is_what_it_was_at_the_start(world, project):
     """The manifest, the hosts file and resolv.conf of the box: edited while it runs."""
 
     def manifest(*allow):
-        steps = [*GOOD, WAIT, ["name", "other.example", 80], ["put", "/etc/resolv.conf", f"nameserver {EVIL}\n"],
-                 ["put", "/etc/hosts", f"{V4} other.example\n"], ["name", "other.example", 80]]  # fmt: skip
+        other = ["name", "other.example", 80]
+        steps = [*GOOD, WAIT, other, ["put", "/etc/resolv.conf", f"nameserver {EVIL}\n"],
+                 ["put", "/etc/hosts", f"{V4} other.example\n"], other]  # fmt: skip
         agent = {"harness": "command", "command": [lib.PYTHON, "prober.py", json.dumps(steps)],
                  "network": {"allow": list(allow)}}  # fmt: skip
         return lib.make_file(project / "carrel.json", json.dumps({"agents": {"x": agent}})), steps
@@ -566,8 +594,6 @@ def quiet_server(lab, address, port):
 @pytest.fixture
 def descriptors():
     """We stand for the outside, and so have its end of each connection."""
-    import resource
-
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(before[1], 20000), before[1]))
     yield
@@ -577,13 +603,12 @@ def descriptors():
 def test_thousands_of_connections(world, descriptors):
     """3000 at once: others have their network, and the broker its memory."""
     taken = quiet_server(world, V4, 7200)
-    opts = [*SOME, "--allow", f"a.{HOST}:7200", "--allow", f"other.example:7200"]
+    opts = [*SOME, "--allow", f"a.{HOST}:7200", "--allow", "other.example:7200"]
     argv = ["run", "-y", *opts, "--", lib.PYTHON, "-c", FLOOD, f"a.{HOST}", "7200", "3000"]
     process = world.start(argv)
     lib.read_until(process.stdout, b"waiting\n", 40)
     broker = broker_of(process)
     lib.wait_for(lambda: len(taken) >= 500, "connections outside", 20)
-    print("broker", memory_of(broker), len(taken))
     assert memory_of(broker) < 16 * 1024
     began = time.monotonic()
     assert "hello" in probe(world, SOME, GOOD)[0]  # another box

@@ -76,6 +76,7 @@ def test_large_answers_over_tcp(lab, monkeypatch):
     assert len(lab.heard("dns", name="large.example.org", via="tcp")) == 2
 
 
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
 def test_many_dead_addresses_do_not_keep_the_broker_busy(lab):
     """Four and more that never answer: nothing is to be done until one of them fails."""
     silence = ["ip", "route", "replace", "blackhole", "93.184.218.0/24", "table", "local"]
@@ -140,6 +141,7 @@ def more_addresses(lab, addresses):
             subprocess.run([*ip, "del", address, "dev", "lab0"], check=False, timeout=20)
 
 
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
 @pytest.mark.parametrize("addresses", LATER.values(), ids=LATER)
 def test_an_address_that_the_machine_gets_later(lab, addresses):
     """In `open`: refused although the policy was made before; an exact entry opens it."""
@@ -170,6 +172,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
 def test_pipes_of_the_user_are_left_for_others(lab):
     """Connections with much in them get pipes of 1 MiB: not all that the user may have."""
 
