@@ -111,11 +111,12 @@ static void nest_end(struct batch *b, size_t at)
 }
 
 /* A failure is always told; that all went well, only of the one that asks for it: the last. */
-static int transact(int protocol, const struct batch *b)
+static int transact(int protocol, const struct batch *b, uint32_t *ret_which)
 {
 	auto_close int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 	_Alignas(struct nlmsghdr) char answer[8192];
 
+	*ret_which = 0;
 	if (s < 0 || send(s, b->buf, b->n, 0) < 0)
 		return -errno;
 	for (;;) {
@@ -125,8 +126,10 @@ static int transact(int protocol, const struct batch *b)
 
 		if (n < 0)
 			return -errno;
-		if (n >= (ssize_t)NLMSG_LENGTH(sizeof(*e)) && h->nlmsg_type == NLMSG_ERROR)
-			return e->error;
+		if (n < (ssize_t)NLMSG_LENGTH(sizeof(*e)) || h->nlmsg_type != NLMSG_ERROR)
+			continue;
+		*ret_which = h->nlmsg_seq;
+		return e->error;
 	}
 }
 
@@ -155,15 +158,25 @@ static void put_family(struct batch *b, uint8_t family, const void *own, uint8_t
 	attr(b, RTA_PREFSRC, own, bytes);
 }
 
-/* A machine without IPv6 has a box without: nothing there could be left open. */
-static int make_routes(bool v6)
+/*
+ * A machine without IPv6 has a box without: nothing there could be left open. So has one
+ * where it is compiled in, and switched off for this machine or for new namespaces.
+ */
+static int make_routes(bool *v6)
 {
 	struct batch b = { 0 };
+	uint32_t failed, of_v4;
+	int rc;
 
-	put_family(&b, AF_INET, own_v4, sizeof(own_v4), !v6);
-	if (v6)
+	put_family(&b, AF_INET, own_v4, sizeof(own_v4), !*v6);
+	of_v4 = b.count;
+	if (*v6)
 		put_family(&b, AF_INET6, own_v6, sizeof(own_v6), true);
-	return transact(NETLINK_ROUTE, &b);
+	rc = transact(NETLINK_ROUTE, &b, &failed);
+	if (failed <= of_v4 || (rc != -EACCES && rc != -EPERM && rc != -EINVAL))
+		return rc;
+	*v6 = false;
+	return 0;
 }
 
 /* ---- nf_tables ---- */
@@ -310,6 +323,7 @@ static int make_rules(void)
 	static const uint8_t loopback_v6[16] = { [15] = 1 }, net_127 = 127;
 	const uint16_t dns = htons(RESOLVER_PORT);
 	struct batch b = { 0 };
+	uint32_t which;
 	size_t at;
 
 	nft(&b, NFNL_MSG_BATCH_BEGIN, 0, true);
@@ -328,7 +342,7 @@ static int make_rules(void)
 	redirect(&b, RESOLVER_PORT);
 	nest_end(&b, at);
 	nft(&b, NFNL_MSG_BATCH_END, 0, true);
-	return transact(NETLINK_NETFILTER, &b);
+	return transact(NETLINK_NETFILTER, &b, &which);
 }
 
 /* ---- sockets ---- */
@@ -375,13 +389,8 @@ static bool has_v6(void)
 const char *egress_make(int *ret_listener, int *ret_resolver)
 {
 	bool v6 = has_v6();
-	int rc = make_routes(v6);
+	int rc = make_routes(&v6);
 
-	/* Compiled in, and switched off for this machine or for new namespaces. */
-	if (rc == -EACCES || rc == -EPERM || rc == -EINVAL) {
-		v6 = false;
-		rc = 0;
-	}
 	if (rc == 0 && (rc = make_rules()) < 0) {
 		errno = -rc;
 		return "redirect connections with nf_tables";
