@@ -28,8 +28,7 @@ enum watch {
 	WATCH_LISTENER,
 	WATCH_RESOLVER,
 	WATCH_CLIENT, /* of a connection: the side that asked for it */
-	WATCH_SERVER,
-	WATCH_DIAL,
+	WATCH_DIAL,   /* and the other, from the attempt to reach it on */
 	WATCH_QUERY,
 	WATCH_DNS_TCP,
 	WATCH_PORT,
@@ -144,6 +143,12 @@ struct port {
 	uint16_t host, box;
 };
 
+/* So many of something may be done now; with time there are more. */
+struct bucket {
+	unsigned int left;
+	uint64_t filled; /* ms: when more were added */
+};
+
 struct broker {
 	struct broker_config *config; /* ours alone: MAP_PRIVATE */
 	const char *hosts;
@@ -157,6 +162,10 @@ struct broker {
 	uint64_t tokens;     /* bytes that the rate lets through now */
 	uint64_t filled;     /* ms: when tokens were last added */
 	uint64_t limit_told; /* ms */
+
+	struct bucket accepts; /* connections of the box that may be taken now */
+	bool paused;           /* there are none, and the listener is not listened to */
+	struct bucket asks;    /* names that may be asked for outside now */
 
 	unsigned int open; /* connections in use */
 	unsigned int used; /* slots that were ever used */
@@ -186,6 +195,7 @@ extern struct broker broker;
 uint64_t broker_clock(int clock); /* ns */
 int broker_watch(int fd, enum watch what, unsigned int index, uint32_t events);
 void broker_event(struct net_event *e);
+void broker_limit(const char *which);        /* was reached: an event, now and then */
 uint64_t broker_due(uint64_t a, uint64_t b); /* the earlier; 0: never */
 
 /* resolver.c */
@@ -204,8 +214,9 @@ void conn_accept(void);
 void conn_accept_port(unsigned int i);
 void conn_spare(int fd); /* a socket of the box's network has come */
 void conn_resolved(const char *name, int error);
-void conn_ready(unsigned int i); /* client or server */
-void conn_dialled(unsigned int i, unsigned int attempt);
+void conn_tune(int fd); /* no waiting for more to send */
+void conn_ready(unsigned int i, uint32_t events);
+void conn_dialled(unsigned int i, unsigned int attempt, uint32_t events);
 void conn_policy_changed(void);
 void conn_run(void);   /* those that have more to do */
 void conn_sweep(void); /* slots of what is over become free */

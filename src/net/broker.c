@@ -26,6 +26,14 @@
  */
 enum { EVENTS = 64, RATE_TICK_MS = 10, QUIET_MS = 500, PIPES = 16 };
 
+/*
+ * A connection that is over takes one of the machine's 28,232 ports for another minute, and
+ * when a server has had all of them nobody else on the machine can dial it. So a box has as
+ * many as fit into its table, and these a second; what is above that waits in the kernel.
+ * The host's name server is also there for others, and likes no floods.
+ */
+enum { ACCEPTS_A_SECOND = 300, ASKS = 1000, ASKS_A_SECOND = 200 };
+
 struct broker broker;
 
 uint64_t broker_clock(int clock)
@@ -77,6 +85,42 @@ static void refill(void)
 		broker.tokens = most;
 }
 
+void broker_limit(const char *which)
+{
+	struct net_event e = { .kind = NET_LIMIT };
+
+	if (broker.limit_told && broker.now - broker.limit_told < 1000)
+		return;
+	broker.limit_told = broker.now;
+	strcpy(e.name, which);
+	broker_event(&e);
+}
+
+static void fill(struct bucket *b, unsigned int a_second, unsigned int most)
+{
+	uint64_t more = (broker.now - b->filled) * a_second / 1000;
+
+	if (!more)
+		return;
+	b->filled = broker.now;
+	more += b->left;
+	b->left = more < most ? (unsigned int)more : most;
+}
+
+static void pace(void)
+{
+	struct epoll_event e = { .data.u64 = (uint64_t)WATCH_LISTENER << 32 };
+
+	fill(&broker.accepts, ACCEPTS_A_SECOND, BROKER_CONNECTIONS);
+	fill(&broker.asks, ASKS_A_SECOND, ASKS);
+	if (broker.listener < 0 || broker.paused == !broker.accepts.left)
+		return;
+	broker.paused = !broker.accepts.left;
+	e.events = broker.paused ? 0 : EPOLLIN;
+	if (epoll_ctl(broker.epoll, EPOLL_CTL_MOD, broker.listener, &e) < 0)
+		_exit(1);
+}
+
 /* ---- the supervisor ---- */
 
 static void add_rule(const struct policy_rule *rule)
@@ -108,6 +152,7 @@ static void set_port(uint16_t host, uint16_t box, int listener)
 		close(listener);
 		return;
 	}
+	conn_tune(listener);
 	*free = (struct port){ .listener = listener, .host = host, .box = box };
 	conn_spare(NONE);
 	conn_accept_port((unsigned int)(free - broker.ports));
@@ -117,6 +162,7 @@ static void listen_to_box(const int fds[2])
 {
 	broker.listener = fds[0];
 	broker.resolver = fds[1];
+	conn_tune(fds[0]);
 	/* These two by level: a flood is read a part at a time, between everything else. */
 	if (broker_watch(fds[0], WATCH_LISTENER, 0, EPOLLIN) < 0 ||
 		(fds[1] >= 0 && broker_watch(fds[1], WATCH_RESOLVER, 0, EPOLLIN) < 0))
@@ -156,11 +202,11 @@ static bool hear_supervisor(void)
 
 /* ---- the loop ---- */
 
-static void dispatch(uint64_t data)
+static void dispatch(const struct epoll_event *e)
 {
-	const unsigned int index = (unsigned int)data & 0xffffff;
+	const unsigned int index = (unsigned int)e->data.u64 & 0xffffff;
 
-	switch ((enum watch)(data >> 32)) {
+	switch ((enum watch)(e->data.u64 >> 32)) {
 	case WATCH_SUPERVISOR:
 		while (hear_supervisor())
 			;
@@ -172,11 +218,10 @@ static void dispatch(uint64_t data)
 		resolver_questions();
 		break;
 	case WATCH_CLIENT:
-	case WATCH_SERVER:
-		conn_ready(index);
+		conn_ready(index, e->events);
 		break;
 	case WATCH_DIAL:
-		conn_dialled(index / DIALS, index % DIALS);
+		conn_dialled(index / DIALS, index % DIALS, e->events);
 		break;
 	case WATCH_QUERY:
 		resolver_query(index);
@@ -204,6 +249,8 @@ static int timeout(uint64_t due)
 		due = broker.tokens ? broker.now : broker_due(due, broker.now + RATE_TICK_MS);
 	if (!broker.trimmed)
 		due = broker_due(due, broker.now + QUIET_MS);
+	if (broker.paused)
+		due = broker_due(due, broker.now + RATE_TICK_MS);
 	if (!due)
 		return -1;
 	return due <= broker.now           ? 0
@@ -222,13 +269,14 @@ static void loop(void)
 		broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
 		refill();
 		for (int i = 0; i < n; i++)
-			dispatch(events[i].data.u64);
+			dispatch(&events[i]);
 		conn_run();
 		conn_sweep();
 		if (n > 0)
 			broker.trimmed = false;
 		else if (!broker.trimmed && !broker.open)
 			trim();
+		pace();
 	}
 }
 
@@ -240,7 +288,7 @@ static void finish(void)
 
 	for (int round = 0; n > 0 && round < BROKER_CONNECTIONS / EVENTS; round++) {
 		for (int i = 0; i < n; i++)
-			dispatch(events[i].data.u64);
+			dispatch(&events[i]);
 		conn_run();
 		conn_sweep();
 		n = epoll_wait(broker.epoll, events, EVENTS, 0);
@@ -304,7 +352,10 @@ static int begin(struct fault *f)
 	if (broker.epoll < 0 ||
 		broker_watch(broker.supervisor, WATCH_SUPERVISOR, 0, EPOLLIN | EPOLLET) < 0)
 		return fault_set(f, errno, "start the broker");
-	broker.now = broker.filled = broker_clock(CLOCK_MONOTONIC) / 1000000;
+	broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
+	broker.filled = broker.now;
+	broker.accepts = (struct bucket){ BROKER_CONNECTIONS, broker.now };
+	broker.asks = (struct bucket){ ASKS, broker.now };
 	broker.bytes_left = broker.config->bytes ? broker.config->bytes : UINT64_MAX;
 	refill();
 	resolver_init();

@@ -18,13 +18,15 @@ static char scratch[COPY_SIZE] __attribute__((aligned(4096)));
 unsigned int flow_pipes;
 
 /* Bytes that went from one to the other, 0 at the end of the source, or -errno. */
-static ssize_t copy(int from, int to, size_t room)
+static ssize_t copy(struct flow *flow, int from, int to, size_t room)
 {
 	ssize_t n = recv(from, scratch, room < COPY_SIZE ? room : COPY_SIZE,
 		MSG_PEEK | MSG_DONTWAIT);
 
-	if (n > 0)
+	if (n > 0) {
 		n = send(to, scratch, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+		flow->stuck = n < 0 && errno == EAGAIN;
+	}
 	if (n > 0 && recv(from, scratch, (size_t)n, MSG_TRUNC | MSG_DONTWAIT) != n)
 		return -EIO; /* what was there is there no more: nobody else reads */
 	return n < 0 ? -errno : n;
@@ -61,6 +63,7 @@ static ssize_t move(struct flow *flow, int from, int to, size_t room)
 	if (!flow->held)
 		return in < 0 ? -in_error : 0;
 	out = splice(flow->ends[0], NULL, to, NULL, flow->held, how);
+	flow->stuck = out < 0 && errno == EAGAIN;
 	if (out < 0)
 		return -errno;
 	flow->held -= (uint32_t)out;
@@ -87,7 +90,7 @@ enum pump_result flow_pump(struct flow *flow, int from, int to, uint64_t *room)
 			return settle(flow, to);
 		if (!*room || turn > TURN)
 			return PUMP_MORE;
-		n = bulk ? move(flow, from, to, *room) : copy(from, to, *room);
+		n = bulk ? move(flow, from, to, *room) : copy(flow, from, to, *room);
 		if (n == -EAGAIN || n == -EINTR)
 			return PUMP_WAIT;
 		if (n < 0)

@@ -410,10 +410,16 @@ static void start(struct query *q)
 	if (q->fd != NONE || !q->used)
 		return;
 	n = lookup_hosts(broker.hosts, broker.config->hosts_size, q->name, a);
-	if (n)
+	if (n) {
 		finish(q, remember(q->name, a, n, LEAST_S));
-	else if (!ask(q))
-		ask_next(q);
+	} else if (!broker.asks.left) {
+		broker_limit("lookups a second");
+		finish(q, EAGAIN);
+	} else {
+		broker.asks.left--;
+		if (!ask(q))
+			ask_next(q);
+	}
 }
 
 bool resolver_begin(const char *name)

@@ -620,6 +620,59 @@ def test_thousands_of_connections(world, descriptors):
     lib.wait_for(lambda: not pathlib.Path(f"/proc/{broker}").exists(), "the broker's end", 10)
 
 
+HURRY = """
+import socket, sys, time
+began, broken = time.monotonic(), 0
+for i in range(5500):
+    s = socket.socket()
+    try:
+        s.connect((sys.argv[1], 80))
+        s.recv(1)
+    except ConnectionResetError:
+        broken += 1
+    s.close()
+print(broken, time.monotonic() - began)
+"""
+
+
+def test_connections_a_second(world):
+    """More than a table full, one after the other: then they wait, and none is lost."""
+    done = world.run(["run", "-y", *SOME, "--", lib.PYTHON, "-c", HURRY, EVIL])
+    broken, took = map(float, lib.succeeded(done).split())
+    assert broken == 5500 and 3 < took < 20
+    records = b"".join(p.read_bytes() for p in lib.current.home.rglob("*.jsonl"))
+    assert b"connections a second" in records and heard(world) == []
+
+
+GUESS = """
+import socket, struct, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect(("198.18.0.1", 53))
+s.settimeout(0.2)
+end, i, head = time.monotonic() + 3, 0, struct.pack(">6H", 1, 256, 1, 0, 0, 0)
+while time.monotonic() < end:
+    for _ in range(20):
+        i += 1
+        name = b"n%d" % i
+        s.send(head + bytes([len(name)]) + name + bytes.fromhex(sys.argv[1]))
+    try:
+        for _ in range(20):
+            s.recv(512)
+    except OSError:
+        pass
+print(i)
+"""
+
+
+def test_lookups_a_second(world):
+    """Names that are allowed, and not there, as fast as it goes: not all are asked for."""
+    rest = (encode_name(HOST) + b"\0\1\0\1").hex()
+    done = world.run(["run", "-y", *LISTED, "--", lib.PYTHON, "-c", GUESS, rest])
+    names = {e.name for e in world.heard("dns")}
+    assert 500 < len(names) < 2000 < int(lib.succeeded(done))
+    assert "hello" in probe(world, SOME, GOOD)[0]
+
+
 LORIS = """
 import socket, sys, time
 held = []

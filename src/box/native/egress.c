@@ -391,13 +391,16 @@ const char *egress_make(int *ret_listener, int *ret_resolver)
 	bool v6 = has_v6();
 	int rc = make_routes(&v6);
 
-	if (rc == 0 && (rc = make_rules()) < 0) {
-		errno = -rc;
-		return "redirect connections with nf_tables";
+	const char *what = "route the box's addresses to its loopback";
+
+	if (rc == 0) {
+		what = "redirect connections with nf_tables";
+		rc = make_rules();
 	}
-	errno = -rc;
-	if (rc < 0)
-		return "route the box's addresses to its loopback";
+	if (rc < 0) {
+		errno = -rc;
+		return what;
+	}
 	*ret_listener = bind_socket(SOCK_STREAM, LISTENER_PORT, v6);
 	*ret_resolver = *ret_listener < 0 ? -1 : bind_socket(SOCK_DGRAM, RESOLVER_PORT, v6);
 	return *ret_resolver < 0 ? "bind the sockets of the box's network" : NULL;
