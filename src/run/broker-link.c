@@ -36,6 +36,7 @@ enum {
 	ASK_SECONDS = 60,
 	END_MS = 2000, /* for the broker's last words */
 	EVENTS = 256,  /* that are read in one round */
+	REST_MS = 5,   /* between rounds */
 	FIRST_FREE = BROKER_SOCKET + 1,
 };
 
@@ -193,6 +194,14 @@ int broker_listen(struct broker_link *l, int net[2], struct fault *f)
 
 /* ---- what it says ---- */
 
+static long long now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+}
+
 /* It has ended its work and ends; we do, too, and nobody waits for the other. */
 static void leave(struct broker_link *l)
 {
@@ -252,18 +261,32 @@ static bool hear(struct broker_link *l, int flags)
 		return false;
 	if (rc == 0 && m.word == BROKER_EVENT && n == sizeof(e))
 		take_event(l, &e);
-	else if (rc == 0 && m.word == BROKER_NEED && m.value <= BROKER_SPARE && l->need)
+	else if (rc == 0 && m.word == BROKER_NEED && m.value <= BROKER_SPARE && l->need) {
+		l->prompt = true;
 		l->need(l->need_ctx, m.value);
-	else if (rc == 0 && m.word == BROKER_DONE)
+	} else if (rc == 0 && m.word == BROKER_DONE)
 		leave(l);
 	else
 		lose(l);
 	return l->on;
 }
 
+/*
+ * A box that makes connections would wake us twice for each, in the middle of its making.
+ * So having heard something we let more come together for a moment. It is in the socket
+ * meanwhile, and safe even when the broker is not.
+ */
+int broker_timeout(const struct broker_link *l)
+{
+	long long left = l->on && l->until ? l->until - now_ms() : 0;
+
+	return left > 0 ? (int)left : -1;
+}
+
 void broker_poll(const struct broker_link *l, struct pollfd *pfd)
 {
-	*pfd = (struct pollfd){ .fd = l->on ? l->socket : -1, .events = POLLIN };
+	*pfd = (struct pollfd){ .fd = l->on && broker_timeout(l) < 0 ? l->socket : -1,
+		.events = POLLIN };
 }
 
 void broker_serve(struct broker_link *l, const struct pollfd *pfd)
@@ -272,6 +295,7 @@ void broker_serve(struct broker_link *l, const struct pollfd *pfd)
 		return;
 	for (int i = 0; i < EVENTS && hear(l, MSG_DONTWAIT); i++)
 		;
+	l->until = l->prompt ? 0 : now_ms() + REST_MS;
 }
 
 /* ---- what it is told later ---- */
@@ -319,14 +343,6 @@ void broker_spare(struct broker_link *l, int fd)
 
 /* ---- the end ---- */
 
-static long long now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
-}
-
 /* It has so long for all it has to say: one that talks for ever is not listened to. */
 void broker_end(struct broker_link *l)
 {
@@ -337,6 +353,7 @@ void broker_end(struct broker_link *l)
 
 	if (!l->on)
 		return;
+	l->until = 0;
 	broker_send(l->socket, &m, NULL, 0, NULL, 0, MSG_DONTWAIT);
 	do {
 		broker_poll(l, &pfd);

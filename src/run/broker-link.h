@@ -41,6 +41,8 @@ struct broker_link {
 	void *need_ctx;
 
 	/* Private. */
+	bool prompt;     /* it asks for sockets: then every word is heard at once */
+	long long until; /* ms: until then its events wait; 0: they do not */
 	int socket;
 	pid_t pid;
 };
@@ -52,6 +54,8 @@ int broker_configure(struct broker_link *l, const struct policy *policy, const s
 /* Takes the descriptors: they are closed here, and only the broker has them. */
 int broker_listen(struct broker_link *l, int net[2], struct fault *f);
 
+/* What poll(2) is to wait for, and how long at most; -1: for ever. */
+int broker_timeout(const struct broker_link *l);
 void broker_poll(const struct broker_link *l, struct pollfd *pfd);
 void broker_serve(struct broker_link *l, const struct pollfd *pfd);
 

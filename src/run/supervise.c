@@ -327,10 +327,13 @@ static int soonest(int a, long long b)
 /* Reading the terminal from the background would stop us: wait until we are in front. */
 static int timeout_ms(struct session *s)
 {
-	int ms = record_timeout(&s->record), events = journal_timeout(&s->broker.journal);
+	int ms = record_timeout(&s->record), events = journal_timeout(&s->broker.journal),
+	    rest = broker_timeout(&s->broker);
 
 	if (events >= 0 && (ms < 0 || events < ms))
 		ms = events;
+	if (rest >= 0 && (ms < 0 || rest < ms))
+		ms = rest;
 	s->relay[IN].hold = !tty_foreground(&s->tty);
 	if (s->relay[IN].hold && s->relay[IN].state == RELAY_OPEN)
 		ms = ms < 0 || ms > BACKGROUND_MS ? BACKGROUND_MS : ms;
