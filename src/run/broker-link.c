@@ -140,27 +140,6 @@ static int make_config(const struct policy *policy, const struct plan *p, struct
 	return fd;
 }
 
-/* It says that it is ready, or what is wrong, or nothing because it is gone. */
-static int hear_ready(struct broker_link *l, struct fault *f)
-{
-	struct broker_message m;
-	struct fault told;
-	int fds[2], rc;
-	size_t n = 0;
-
-	rc = broker_receive(l->socket, &m, &told, sizeof(told), &n, fds, 0);
-	fd_close(&fds[0]);
-	fd_close(&fds[1]);
-	if (rc == 0 && m.word == BROKER_READY)
-		return 0;
-	if (rc == 0 && m.word == BROKER_FAULT && n == sizeof(told))
-		*f = told;
-	else
-		fault_set(f, rc < 0 ? -rc : EPROTO, "start the broker of the box's network");
-	strcpy(f->step, "broker");
-	return f->err ? -f->err : -EINVAL;
-}
-
 int broker_configure(struct broker_link *l, const struct policy *policy, const struct plan *p,
 	struct fault *f)
 {
@@ -174,9 +153,30 @@ int broker_configure(struct broker_link *l, const struct policy *policy, const s
 		return fd;
 	rc = broker_send(l->socket, &m, NULL, 0, &fd, 1, 0);
 	close(fd);
-	if (rc < 0)
-		return fault_set(f, -rc, "start the broker of the box's network");
-	return hear_ready(l, f);
+	return rc < 0 ? fault_set(f, -rc, "start the broker of the box's network") : 0;
+}
+
+/* It says that it is ready, or what is wrong, or nothing because it is gone. */
+int broker_ready(struct broker_link *l, struct fault *f)
+{
+	struct broker_message m;
+	struct fault told;
+	int fds[2], rc;
+	size_t n = 0;
+
+	if (!l->on)
+		return 0;
+	rc = broker_receive(l->socket, &m, &told, sizeof(told), &n, fds, 0);
+	fd_close(&fds[0]);
+	fd_close(&fds[1]);
+	if (rc == 0 && m.word == BROKER_READY)
+		return 0;
+	if (rc == 0 && m.word == BROKER_FAULT && n == sizeof(told))
+		*f = told;
+	else
+		fault_set(f, rc < 0 ? -rc : EPROTO, "start the broker of the box's network");
+	strcpy(f->step, "broker");
+	return f->err ? -f->err : -EINVAL;
 }
 
 int broker_listen(struct broker_link *l, int net[2], struct fault *f)

@@ -2,8 +2,9 @@
  * run/broker-link.h - the supervisor's side of the broker
  *
  *	broker_start(&l, f);                   beside the making of the box
- *	journal_open(&l.journal, box, f);      or its events are not recorded
- *	broker_configure(&l, policy, p, f);    returns when it has shut itself in
+ *	broker_configure(&l, policy, p, f);
+ *	journal_open(&l.journal, box, f);      or its events are not recorded; meanwhile
+ *	broker_ready(&l, f);                   it has shut itself in
  *	broker_listen(&l, box.net);            from now on the box has a network
  *	broker_poll(&l, &pfd); poll(...); broker_serve(&l, &pfd);
  *	broker_end(&l);                        the box is dead: the last events
@@ -50,6 +51,7 @@ struct broker_link {
 int broker_start(struct broker_link *l, struct fault *f);
 int broker_configure(struct broker_link *l, const struct policy *policy, const struct plan *p,
 	struct fault *f);
+int broker_ready(struct broker_link *l, struct fault *f);
 
 /* Takes the descriptors: they are closed here, and only the broker has them. */
 int broker_listen(struct broker_link *l, int net[2], struct fault *f);

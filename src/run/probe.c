@@ -123,7 +123,9 @@ static int try_broker(void *ctx, struct fault *f)
 	struct trial *t = ctx;
 	int rc = broker_start(&t->link, f);
 
-	return rc == 0 ? broker_configure(&t->link, t->policy, t->plan, f) : rc;
+	if (rc == 0)
+		rc = broker_configure(&t->link, t->policy, t->plan, f);
+	return rc == 0 ? broker_ready(&t->link, f) : rc;
 }
 
 /* Build a box around an empty directory and run true in it. */

@@ -442,7 +442,9 @@ static int make_broker(void *ctx, struct fault *f)
 
 	if (rc == 0)
 		rc = broker_configure(&s->broker, p->policy, s->plan, f);
-	return rc == 0 ? journal_open(&s->broker.journal, s->plan->name, f) : rc;
+	if (rc == 0)
+		rc = journal_open(&s->broker.journal, s->plan->name, f);
+	return rc == 0 ? broker_ready(&s->broker, f) : rc;
 }
 
 static int make_box(struct session *s, plan_fn *plan, void *ctx, struct fault *f)
