@@ -13,7 +13,7 @@
  * Answers from outside may be forged: a socket and an id for each lookup that nobody can
  * guess, and net/lookup.h which believes nothing else.
  */
-#include "net/broker-state.h"
+#include "net/conn.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -603,6 +603,7 @@ static void drop_client(struct dns_client *c)
 
 void resolver_take(int fd)
 {
+	conn_set_reset(fd, false); /* it may read our last answer after its end */
 	for (unsigned int i = 0; i < DNS_CLIENTS; i++) {
 		struct dns_client *c = &broker.dns_clients[i];
 
