@@ -1,4 +1,5 @@
-"""One lab for all tests of the network; each test begins with an empty log."""
+"""One lab for all tests of the network; each test begins with an empty log, and with the
+names that are there for all."""
 
 import lib
 import pytest
@@ -22,7 +23,9 @@ def _lab():
 @pytest.fixture
 def lab(_lab, project):
     _lab.clear()
-    return _lab
+    names = dict(_lab.names)
+    yield _lab
+    _lab.names = names
 
 
 @pytest.fixture(scope="session")

@@ -77,13 +77,24 @@ def connect(pid):
         subprocess.run([*enter, *words], check=True, timeout=20)
 
 
-def serve(control):
-    """Make what is asked for: sockets that are bound here."""
+def change(near, words):
+    """A command of ip(8), in one of the two; what it complains of."""
+    enter = ["nsenter", "-t", str(near), "-n"] if near else []
+    done = subprocess.run([*enter, "ip", *words], capture_output=True, timeout=20, check=False)
+    return {"error": done.stderr.decode()} if done.returncode else {}
+
+
+def serve(control, near):
+    """Make what is asked for: sockets that are bound here, addresses and routes."""
     while True:
         words = control.recv(65536)
         if not words:
             return
         ask = json.loads(words)
+        if "ip" in ask:
+            said = change(near if ask["near"] else None, ask["ip"])
+            control.send(json.dumps(said).encode())
+            continue
         try:
             family = socket.AF_INET6 if ":" in ask["address"] else socket.AF_INET
             made = socket.socket(family, ask["type"])
@@ -112,7 +123,7 @@ def outside(fd, resolv_conf, passwd, trust):
             sys.exit("the lab's namespace did not come to be")
         connect(holder.pid)
         control.send(json.dumps({"lab": holder.pid}).encode())
-        serve(control)
+        serve(control, holder.pid)
 
 
 if __name__ == "__main__":

@@ -198,6 +198,18 @@ class Lab:
         self._open.callback(made.close)
         return made
 
+    def ip(self, *words, near=False):
+        """A command of ip(8) outside, or near: where carrel is started."""
+        ask = {"ip": words, "near": near}
+        with self._asking:
+            self._control.send(json.dumps(ask).encode())
+            said = json.loads(self._control.recv(65536))
+        assert not said, (words, said)
+
+    def blackhole(self, network):
+        """Addresses that are silent: neither an answer nor a refusal."""
+        self.ip("route", "replace", "blackhole", network, "table", "local")
+
     def _thread(self, work, *args):
         threading.Thread(target=work, args=args, daemon=True).start()
 

@@ -79,8 +79,7 @@ def test_large_answers_over_tcp(lab, monkeypatch):
 @pytest.mark.skipif(not lib.ROOT, reason="needs root")
 def test_many_dead_addresses_do_not_keep_the_broker_busy(lab):
     """Four and more that never answer: nothing is to be done until one of them fails."""
-    silence = ["ip", "route", "replace", "blackhole", "93.184.218.0/24", "table", "local"]
-    subprocess.run([*lab._enter(lab._far.pid), *silence], check=True, timeout=20)
+    lab.blackhole("93.184.218.0/24")
     lab.dns({"dead.example.org": [f"93.184.218.{i}" for i in range(1, 7)]})
     opts = ["--allow", "dead.example.org:7002", "--", lib.PYTHON, "-c", FETCH]
     process = lab.start([*ALLOW, *opts, "dead.example.org", "7002"])
@@ -130,15 +129,12 @@ while True:
 @contextlib.contextmanager
 def more_addresses(lab, addresses):
     """The machine where carrel runs has these too."""
-    ip = [*lab._enter(lab._lab), "ip", "addr"]
-    try:
+    with contextlib.ExitStack() as undo:
         for address in addresses:
             nodad = ["nodad"] if ":" in address else []
-            subprocess.run([*ip, "add", address, "dev", "lab0", *nodad], check=True, timeout=20)
+            lab.ip("addr", "add", address, "dev", "lab0", *nodad, near=True)
+            undo.callback(lab.ip, "addr", "del", address, "dev", "lab0", near=True)
         yield
-    finally:
-        for address in reversed(addresses):
-            subprocess.run([*ip, "del", address, "dev", "lab0"], check=False, timeout=20)
 
 
 @pytest.mark.skipif(not lib.ROOT, reason="needs root")
