@@ -206,9 +206,9 @@ def test_ssh(lab, world, project):
     lib.succeeded(boxed(lab, world, *scp, allow=["git.example.org:22"]))
     assert (project / "copy").read_text() == (lab.top / "passwd").read_text()
 
-    begun = len(log.read_text())
+    connections = log.read_text().count("Connection from")
     assert boxed(lab, world, *cmd, allow=["git.example.org"]).returncode == 255
-    assert log.read_text()[begun:] == "", "port 22 has to be said"
+    assert log.read_text().count("Connection from") == connections > 0, "port 22 has to be said"
 
 
 def test_psql(lab, world):
@@ -225,6 +225,6 @@ def test_psql(lab, world):
     log = lab.top / "postgres.log"
     assert "connection authorized: user=tester" in log.read_text()
 
-    begun = len(log.read_text())
+    connections = log.read_text().count("connection received")
     assert boxed(lab, world, *cmd, allow=["db.example.org"]).returncode == 2
-    assert log.read_text()[begun:] == ""
+    assert log.read_text().count("connection received") == connections > 0

@@ -7,16 +7,46 @@ import re
 import time
 
 import lib
+import pytest
 import world as far
 from test_net_programs import CURL, HTTP, HTTPS, JAVA, boxed
 
 GIGABYTE = 1 << 30
+pytestmark = pytest.mark.usefixtures("idle")
+IDLE = f"""
+curl -sSN {HTTP}events >plain & a=$!
+curl -sSN {HTTPS}events >tls & b=$!
+python3 - <<-END & c=$!
+import socket, time
+s = socket.create_connection(("www.example.org", 7))
+time.sleep({far.IDLE})
+s.sendall(b"still here")
+print(s.recv(100).decode())
+END
+wait $a && wait $b && wait $c && cat plain tls
+"""
+
+
+@pytest.fixture(scope="module")
+def idle(_lab, _world):
+    """A box with silent streams, which is there while the other tests of this file run."""
+    top = lib.make_dir(lib.root() / "idle")
+    project, home = lib.make_dir(top / "project"), lib.make_dir(top / "home")
+    opts = ["--allow", "www.example.org", "--allow", "www.example.org:7"]
+    opts += ["--env", "SSL_CERT_FILE=/tools/ca.pem", "--mount", f"{_world.tools}:/tools"]
+    argv = ["run", "-y", *opts, "--", "sh", "-c", IDLE]
+    process = _lab.start(argv, cwd=project, env={"HOME": str(home)})
+    process.began = time.monotonic()
+    lib.started.remove(process)  # the test that it began with does not end it
+    yield process
+    process.kill()
+    process.communicate()
 
 
 def test_a_gigabyte_arrives_as_it_was_sent(lab, world):
     with concurrent.futures.ThreadPoolExecutor() as pool:
         expected = pool.submit(world.sum_of_big, GIGABYTE)
-        script = f"curl -sS {HTTP}big/{GIGABYTE} | sha256sum"
+        script = f"curl -sS {HTTP}big/{GIGABYTE} | b2sum"
         done = boxed(lab, world, "sh", "-c", script, allow=["www.example.org"], timeout=120)
         assert lib.succeeded(done).split()[0].decode() == expected.result()
     assert re.search(rb"1 host reached \(\S+ sent, 1\.0G received\)", done.stderr), done.stderr
@@ -40,32 +70,6 @@ def test_web_socket(lab, world):
     assert lib.succeeded(done) == b"echoed 300000\n" * 2
     heard = lab.heard("http", path="/ws")
     assert [(e.tls, e.echoed) for e in heard] == [(False, 300000), (True, 300000)]
-
-
-def test_idle_streams_live(lab, world):
-    """Server-sent events with a long silence, plain and with TLS, and a silent TCP connection."""
-    script = f"""set -e
-        curl -sSN {HTTP}events >plain & a=$!
-        curl -sSN {HTTPS}events >tls & b=$!
-        python3 - <<-END & c=$!
-        import socket, time
-        s = socket.create_connection(("www.example.org", 7))
-        time.sleep({far.IDLE})
-        s.sendall(b"still here")
-        print(s.recv(100).decode())
-        END
-        wait $a; wait $b; wait $c; cat plain tls"""
-    allow = ["www.example.org", "www.example.org:7"]
-    script = re.sub(r"^ {8}", "", script, flags=re.M)
-    process = lab.start(["run", "-y", *[w for a in allow for w in ("--allow", a)], "--env",
-                         "SSL_CERT_FILE=/tools/ca.pem", "--mount", f"{world.tools}:/tools", "--",
-                         "sh", "-c", script])  # fmt: skip
-    begun = time.monotonic()
-    out, err = process.communicate(timeout=lib.TIMEOUT)
-    assert process.returncode == 0, err
-    assert time.monotonic() - begun >= far.IDLE
-    assert re.findall(rb"still here|first|last", out) == [b"still here", *[b"first", b"last"] * 2]
-    assert [e.size for e in lab.heard("tcp", port=7)] == [10]
 
 
 def test_an_event_arrives_when_it_is_sent(lab, world):
@@ -112,3 +116,11 @@ def test_nobody_listens(lab, world):
     begun = time.monotonic()
     done = boxed(lab, world, *CURL, "http://v4.example.org:2002/", allow=["v4.example.org:2002"])
     assert done.returncode in (7, 52, 56) and time.monotonic() - begun < 10, done
+
+
+def test_idle_streams_live(lab, world, idle):
+    """Server-sent events with a long silence, plain and with TLS, and a silent TCP connection."""
+    out, err = idle.communicate(timeout=lib.TIMEOUT)
+    assert idle.returncode == 0, err
+    assert time.monotonic() - idle.began >= far.IDLE
+    assert re.findall(rb"still here|first|last", out) == [b"still here", *[b"first", b"last"] * 2]

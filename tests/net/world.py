@@ -98,7 +98,8 @@ class World:
                 handler.connection.sendfile(file, start, count)
 
     def sum_of_big(self, size):
-        whole = hashlib.sha256()
+        """As b2sum(1) has it, which is the fastest of those that are everywhere."""
+        whole = hashlib.blake2b()
         with mmap.mmap(self.blocks, BLOCK, prot=mmap.PROT_READ) as blocks:
             for start, count in _pieces(size):
                 whole.update(memoryview(blocks)[start : start + count])
