@@ -38,7 +38,6 @@ WEB = {
     "go tls": ["/tools/fetch-go", HTTPS],
     "go own resolver": ["env", "GODEBUG=netdns=go", "/tools/fetch-go", HTTPS],
     "go libc resolver": ["env", "GODEBUG=netdns=cgo", "/tools/fetch-go", HTTPS],
-    "java": [*JAVA, HTTP],
     "java tls": [*JAVA, HTTPS],
 }
 
