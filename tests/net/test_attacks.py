@@ -8,9 +8,11 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import resource
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import threading
@@ -731,3 +733,88 @@ def test_held_connections_of_the_one_who_is_asked(world):
     done = world.run(["run", "-y", *SOME, "--ask", "--", lib.PYTHON, "-c", script])
     assert b"hello" in lib.succeeded(done)
     assert len(heard(world)) == 1
+
+
+CHURN = """
+import random, socket, struct, sys, threading, time
+end, counts, lock = time.monotonic() + 3, {"whole": 0, "broken": 0, "wrong": 0}, threading.Lock()
+names, port = sys.argv[1].split(","), int(sys.argv[2])
+
+def one(r):
+    s = socket.socket(socket.AF_INET6 if r.random() < 0.3 else socket.AF_INET)
+    s.settimeout(5)
+    host = r.choice(names)
+    if r.random() < 0.3:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.connect(socket.getaddrinfo(host, port, s.family, socket.SOCK_STREAM)[0][4])
+    what = r.choice(b"wwbrec")
+    if r.random() < 0.2:
+        s.close()
+        return "broken"
+    s.sendall(bytes([what]) + b"y" * r.choice((0, 10, 100000)))
+    if r.random() < 0.2:
+        s.close()
+        return "broken"
+    s.shutdown(socket.SHUT_WR)
+    got = b""
+    while block := s.recv(65536):
+        got += block
+        if r.random() < 0.01:
+            s.close()
+            return "broken"
+    s.close()
+    if what in b"w":
+        return "whole" if got == b"x" * 700000 else "wrong"
+    return "broken"
+
+def work(seed):
+    r = random.Random(seed)
+    while time.monotonic() < end:
+        try:
+            said = one(r)
+        except OSError:
+            said = "broken"
+        with lock:
+            counts[said] += 1
+
+all = [threading.Thread(target=work, args=(i,)) for i in range(24)]
+[t.start() for t in all]
+[t.join() for t in all]
+print(counts["whole"], counts["wrong"], counts["broken"], flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_connections_made_and_broken_at_random(world):
+    """Resets, half ends and aborts from both sides: what is whole is right, nothing stays."""
+    r = random.Random(1)
+
+    def serve(connection, _):
+        what = connection.recv(1)
+        if what in b"r" or r.random() < 0.05:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return
+        if what == b"c":
+            return
+        if what == b"w":
+            connection.sendall(b"x" * 700000)
+        while block := connection.recv(65536):
+            if what == b"e":
+                connection.sendall(block)
+        if what == b"b":
+            connection.sendall(b"z")
+
+    world.tcp(V4, 7300, serve)
+    world.tcp(V6, 7300, serve)
+    opts = ["--network", "allow", "--allow", f"{HOST}:7300", "--allow", f"*.{HOST}:7300"]
+    names = f"{HOST},a.{HOST},mixed.{HOST},loop.{HOST}"
+    process = world.start(["run", "-y", *opts, "--", lib.PYTHON, "-c", CHURN, names, "7300"])
+    whole, wrong, broken = map(int, lib.read_until(process.stdout, b"\n", 30).split())
+    assert whole > 20 and broken > 100 and wrong == 0
+    broker = broker_of(process)
+    if lib.ROOT:
+        lib.wait_for(lambda: len(sockets(broker)) == 3, "the end of all connections", 10)
+        assert not [n for n in os.listdir(f"/proc/{broker}/fd")
+                    if os.readlink(f"/proc/{broker}/fd/{n}").startswith("pipe:")]  # fmt: skip
+    assert memory_of(broker) < 32 * 1024
+    process.communicate(b"\n", timeout=lib.TIMEOUT)
