@@ -35,6 +35,20 @@ def growth_at_most(results, peer):
     return at(results, "alive", "growth", peer, 500)
 
 
+def net(results, what, unit, peer):
+    """carrel's figure of a network row over that of another."""
+    row = f"egress-{what}"
+    return over(at(find(results, row, "carrel"), unit, "median"),
+                at(find(results, row, peer), unit, "median"))
+
+
+def broker_kb(results):
+    for record in at(results, "broker-memory", "memory") or []:
+        if record["name"] == "open, 8 alive":
+            return record["broker_kb"]
+    return None
+
+
 # What, how it is measured, the comparison and the limit: the performance targets.
 TARGETS = [
     ("cold start ÷ bwrap with the same mounts",
@@ -66,6 +80,19 @@ TARGETS = [
                     wall(r, "manifest", "plain")), "≤", 10, "×"),
     ("added by the user's own configuration, 10,000 files",
      lambda r: at(r, "instance", "added_us"), "≤", 1000, " µs"),
+    ("cold start with a way out ÷ bwrap, 25 binds",
+     lambda r: over(wall(r, "egress-start", "carrel"), wall(r, "egress-start", "bwrap, 25 binds")),
+     "≤", 0.30, "×"),
+    ("cold start with a way out ÷ plain",
+     lambda r: over(wall(r, "egress-start", "carrel"), wall(r, "egress-start", "plain")),
+     "≤", 4, "×"),
+    ("connect and one byte ÷ direct", lambda r: net(r, "connect", "us", "direct"), "≤", 2.3, "×"),
+    ("srt's ÷ that of carrel",
+     lambda r: over(1, net(r, "connect", "us", "srt")), "≥", 12, "×"),
+    ("download ÷ pasta", lambda r: net(r, "download", "mb_s", "pasta"), "≥", 1.2, "×"),
+    ("download ÷ srt", lambda r: net(r, "download", "mb_s", "srt"), "≥", 5, "×"),
+    ("set-up of the way out", lambda r: at(r, "egress-setup", "egress_us"), "≤", 200, " µs"),
+    ("an idle broker, of eight", broker_kb, "≤", 200, " KB"),
 ]
 COMPARE = {"≤": operator.le, "≥": operator.ge}
 
@@ -127,13 +154,41 @@ def memory_table(records):
         for r in records])
 
 
+def connect_table(records):
+    base = {r["name"]: at(r, "us", "median") for r in records}
+    return table(["", "median µs", "p10", "× direct", "carrel is", "rounds", "failed"], [
+        [r["name"], number(at(r, "us", "median")), number(at(r, "low", "median")),
+         number(over(base[r["name"]], base.get("direct"))),
+         number(over(base.get("carrel"), base[r["name"]]), " ×"),
+         str(at(r, "us", "n") or 0), str(r["fails"])] for r in records])
+
+
+def download_table(records):
+    base = {r["name"]: at(r, "mb_s", "median") for r in records}
+    return table(["", "MB/s", "p10", "p90", "carrel is", "rounds", "failed"], [
+        [r["name"], *(number(at(r, "mb_s", what)) for what in ("median", "p10", "p90")),
+         number(over(base.get("carrel"), base[r["name"]]), " ×"),
+         str(at(r, "mb_s", "n") or 0), str(r["fails"])] for r in records])
+
+
+def brokers_table(records):
+    return table(["", "a box, KB", "its broker, KB", "MemAvailable, KB each", "processes"], [
+        [r["name"], number(r["total_kb"]), number(r["broker_kb"]), number(r["available_kb"]),
+         r["processes"]] for r in records])
+
+
+DRAW = {"flood": flood_table, "memory": memory_table, "egress-connect": connect_table,
+        "egress-download": download_table}
+
+
 def row_markdown(key, row):
-    draw = {"flood": flood_table, "memory": memory_table}.get(key, rounds_table)
+    draw = DRAW.get(key, rounds_table)
     lines = ["", f"## {row['title']}", ""]
     if row.get("error"):
         return lines + [f"Not measured: {row['error']}"]
     if row["note"]:
         lines += [row["note"], ""]
+    lines += [*brokers_table(row["memory"]), ""] if "memory" in row else []
     for label, records in row["tables"].items():
         lines += [f"**{label}**", ""] if label else []
         lines += [*draw(records), ""] if records else []
@@ -142,6 +197,7 @@ def row_markdown(key, row):
     for name, levels in row.get("growth", {}).items():
         for level, growth in levels.items():
             lines.append(f"- {name}: with {level} alive {number(growth)} × as long as with none")
+    lines += [f"- {line}" for line in row.get("lines", [])]
     return lines
 
 
@@ -169,5 +225,5 @@ def markdown(document):
         lines += row_markdown(key, row)
     lines += peers_markdown(document["peers"], document["absent"])
     lines += ["", "Not measured here, as the parts do not exist yet: private writable "
-              "workspace, list of changes, egress, eval runner."]
+              "workspace, list of changes, eval runner."]
     return "\n".join(lines) + "\n"

@@ -9,7 +9,7 @@ targets are met: a loaded machine is no reason for a build to fail.
 
     stage.py        the normal user, the sample project, cleaning up
     peers.py        how each peer is asked to run a program in a box
-    rows.py         the measurements
+    rows.py         the measurements; egress.py: those of a box's network
     report.py       targets and tables
     interleave.c    the driver that runs the commands of one comparison
 """
@@ -27,18 +27,20 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 # pylint: disable=wrong-import-position
+import egress
 import peers as peers_module
 import report
 import rows as rows_module
 import stage as stage_module
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROWS = {**rows_module.ROWS, **egress.ROWS}
 
 
 def read_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, help="rounds of each comparison (60; quick: 10)")
-    parser.add_argument("--rows", default=",".join(rows_module.ROWS),
+    parser.add_argument("--rows", default=",".join(ROWS),
                         help="which, with commas between: %(default)s")
     parser.add_argument("--quick", action="store_true", help="rough figures, soon")
     parser.add_argument("--carrel", default=str(HERE.parent / "build" / "carrel"),
@@ -47,7 +49,7 @@ def read_options():
     options.rounds = options.rounds or (10 if options.quick else 60)
     options.rows = options.rows.split(",")
     options.carrel = str(pathlib.Path(options.carrel).resolve())
-    unknown = set(options.rows) - set(rows_module.ROWS)
+    unknown = set(options.rows) - set(ROWS)
     if unknown:
         parser.error(f"no such row: {', '.join(sorted(unknown))}")
     return options
@@ -89,7 +91,7 @@ def measure(context, names):
     for name in names:
         rows_module.say(f"row {name}")
         try:
-            results[name] = rows_module.ROWS[name](context)
+            results[name] = ROWS[name](context)
         except (RuntimeError, OSError, subprocess.SubprocessError) as error:
             rows_module.say(f"row {name}: {error}")
             results[name] = {"title": name, "note": "", "tables": {}, "error": str(error)}

@@ -1,10 +1,11 @@
 """Where the benchmark plays: a normal user, a sample project, and nothing left behind.
 
 Everything measured runs as a normal user. Started by root, that user is a number
-(12345) which exists nowhere; two peers want more than that, so root first moves
+(12345) which exists nowhere; some peers want more than that, so root first moves
 into a mount namespace of its own and there, for itself alone,
 
-  - gives that user a line in /etc/passwd (firejail asks for one), and
+  - gives that user a line in /etc/passwd (firejail asks for one),
+  - lets that user at /dev/net/tun where only root may (pasta, slirp4netns), and
   - on a host with mixed cgroup versions shows version 2 only (crun refuses both).
 
 All commands of a comparison run in that same view, so nobody gains by it, and it is
@@ -17,6 +18,7 @@ import os
 import pathlib
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -124,6 +126,8 @@ class Stage:
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=cache_dir()))
         self.errors = self.base / "errors"
         self.runtime = None
+        self.inside = []    # before every command: how to get to where it runs
+        self.programs = {}
         atexit.register(self.close)
         self.base.chmod(0o755)
         self.home = self._directory("home")
@@ -147,9 +151,10 @@ class Stage:
             signal.signal(number, lambda n, _: sys.exit(128 + n))
         if self.root:
             self._show_user()
+            self._show_tun()
             self._show_one_cgroup_version()
         self._fill_project()
-        self.interleave = self._compile("interleave")
+        self.interleave = self.compiled("interleave")
 
     def close(self):
         """Ctrl-C again, during this, must not leave boxes behind."""
@@ -163,7 +168,7 @@ class Stage:
     def as_user(self, argv):
         if not self.root:
             return list(argv)
-        return [shutil.which("setpriv"), f"--reuid={UID}", f"--regid={UID}",
+        return [*self.inside, shutil.which("setpriv"), f"--reuid={UID}", f"--regid={UID}",
                 "--clear-groups", "--", *argv]
 
     def run(self, argv, timeout=120, cwd=None):
@@ -239,6 +244,16 @@ class Stage:
         passwd.chmod(0o644)
         subprocess.run(["mount", "--bind", passwd, "/etc/passwd"], check=True)
 
+    def _show_tun(self):
+        """For pasta and slirp4netns, as distributions have it: for everybody."""
+        tun = pathlib.Path("/dev/net/tun")
+        if not tun.exists() or tun.stat().st_mode & 0o006 == 0o006:
+            return
+        node = self.base / "tun"
+        os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(10, 200))
+        node.chmod(0o666)
+        subprocess.run(["mount", "--bind", node, tun], check=True)
+
     def _show_one_cgroup_version(self):
         cgroup = "/sys/fs/cgroup"
         with open("/proc/self/mounts", encoding="utf-8") as file:
@@ -259,8 +274,12 @@ class Stage:
         for step in (["init", "-q"], ["add", "src", "README.md"], ["commit", "-qm", "sample"]):
             self.run([*git, *step]).check_returncode()
 
-    def _compile(self, name):
-        program = self.base / name
-        subprocess.run(["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-o", program,
-                        HERE / f"{name}.c"], check=True)
-        return program
+    def compiled(self, name, more=()):
+        """The program bench/NAME.c, with these files of carrel's own source."""
+        if name not in self.programs:
+            source = HERE.parent / "src"
+            subprocess.run(["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", f"-I{source}", "-o",
+                            self.base / name, HERE / f"{name}.c",
+                            *(source / path for path in more)], check=True)
+            self.programs[name] = self.base / name
+        return self.programs[name]
