@@ -204,7 +204,8 @@ void resolver_questions(void);        /* on the UDP socket */
 void resolver_take(int fd);           /* a client over TCP */
 void resolver_client(unsigned int i); /* it is readable */
 void resolver_query(unsigned int i);  /* an answer to ours */
-uint64_t resolver_tick(void);         /* what is due; when the next is, ms, or 0 */
+void resolver_idle(void);
+uint64_t resolver_tick(void); /* what is due; when the next is, ms, or 0 */
 /* Look the name up; conn_resolved() follows, perhaps at once. False: too many at once. */
 bool resolver_begin(const char *name);
 
@@ -221,6 +222,7 @@ void conn_policy_changed(void);
 void conn_run(void);   /* those that have more to do */
 void conn_sweep(void); /* slots of what is over become free */
 void conn_close_all(void);
+void conn_idle(void); /* only when none is open */
 uint64_t conn_tick(void);
 
 #endif

@@ -239,6 +239,8 @@ static void dispatch(const struct epoll_event *e)
 static void trim(void)
 {
 	flow_idle();
+	conn_idle();
+	resolver_idle();
 	mem_trim();
 	broker.trimmed = true;
 }

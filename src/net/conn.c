@@ -15,6 +15,7 @@
  * of the box's network, made by its init; some are kept ready.
  */
 #include "net/conn.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -98,6 +99,14 @@ void conn_init(void)
 	broker.waiting.first = broker.dialling.first = NONE;
 	for (unsigned int i = 0; i < BROKER_PORTS; i++)
 		broker.ports[i].listener = NONE;
+}
+
+/* All slots are free: their order is forgotten, and with it all that they hold. */
+void conn_idle(void)
+{
+	broker.used = 0;
+	broker.free = NONE;
+	mem_drop(broker.conns, sizeof(broker.conns));
 }
 
 /* One that is in the list of those with more to do stays until that was gone through. */

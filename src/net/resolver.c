@@ -14,6 +14,7 @@
  * guess, and net/lookup.h which believes nothing else.
  */
 #include "net/conn.h"
+#include "base/mem.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -41,8 +42,18 @@ static const uint16_t types[2] = { DNS_A, DNS_AAAA };
 
 void resolver_init(void)
 {
-	synth_init(&broker.synth, broker.config->seed);
+	/* Of zeros, as it begins, it is empty; to write them would take 16 pages. */
+	broker.synth.seed = broker.config->seed;
 	broker.put_off = NONE;
+}
+
+/* A query that is unused, and a waiter of none, are zeros as well. */
+void resolver_idle(void)
+{
+	if (broker.lookups || broker.put_off != NONE)
+		return;
+	mem_drop(broker.queries, sizeof(broker.queries));
+	mem_drop(broker.waiters, sizeof(broker.waiters));
 }
 
 /* ---- answers to the box ---- */
