@@ -239,7 +239,8 @@ static void dispatch(const struct epoll_event *e)
 static void trim(void)
 {
 	flow_idle();
-	conn_idle();
+	if (!broker.open)
+		conn_idle();
 	resolver_idle();
 	mem_trim();
 	broker.trimmed = true;
@@ -276,7 +277,7 @@ static void loop(void)
 		conn_sweep();
 		if (n > 0)
 			broker.trimmed = false;
-		else if (!broker.trimmed && !broker.open)
+		else if (!broker.trimmed && broker.ready == NONE)
 			trim();
 		pace();
 	}
