@@ -128,7 +128,7 @@ static void judge(struct conn *c)
 	struct verdict v;
 
 	if (!broker.bytes_left) {
-		broker_limit("bytes");
+		broker_limit("traffic");
 		conn_end(c, false);
 		return;
 	}

@@ -256,7 +256,7 @@ static void relay(struct conn *c, bool go_up, bool go_down)
 	if (broker.config->rate)
 		broker.tokens -= before - room;
 	if (!broker.bytes_left) {
-		broker_limit("bytes");
+		broker_limit("traffic");
 		up = PUMP_BREAK;
 	}
 	if (up == PUMP_BREAK || down == PUMP_BREAK || (c->up.shut && c->down.shut)) {
