@@ -326,6 +326,7 @@ void man_page(struct str *out)
 	add_entries(out, "FILES", files, ARRAY_SIZE(files));
 	add_heading(out, "SEE ALSO");
 	str_add(out,
-		".BR bwrap (1),\n.BR seccomp (2),\n.BR landlock (7),\n"
+		".BR carrel\\-network (7),\n.BR bwrap (1),\n.BR seccomp (2),\n"
+		".BR landlock (7),\n"
 		".BR mount_namespaces (7),\n.BR user_namespaces (7)\n");
 }

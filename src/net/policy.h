@@ -3,7 +3,7 @@
  *
  * The parser turns entries into rules, in the supervisor and before anything starts; the
  * matcher looks through them, in the jailed broker. A policy is one flat struct without
- * pointers and can be copied or shared as it is. docs/network.md has the language.
+ * pointers and can be copied or shared as it is. carrel-network(7) has the language.
  *
  *	host  *.host  address  network/bits     each with :PORT or :* or neither
  *	[v6]:PORT  [v6/bits]:PORT               IPv6 needs brackets for a port

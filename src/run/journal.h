@@ -7,7 +7,7 @@
  *	journal_summary(&j, &out);
  *	journal_close(&j, code, f);
  *
- * JSON lines in state/boxes.h's events.jsonl; docs/network.md has their keys. A struct
+ * JSON lines in state/boxes.h's events.jsonl; carrel-network(7) has their keys. A struct
  * journal of zeros records nothing, and all calls are allowed on it. A record never disturbs
  * the session: a disk that is full ends it, at a whole line, and journal_close() tells.
  */
