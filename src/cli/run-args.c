@@ -303,7 +303,7 @@ const struct opt run_opts[] = {
 		"CONNECT "
 		"or SOCKS5; its variables are set), for kernels without nf_tables"),
 	OPT_FLAG(0, "ask", struct run_args, request.ask,
-		"ask about hosts that are neither allowed nor denied"),
+		"ask about hosts and ports that are neither allowed nor denied"),
 	OPT_CALL(0, "port", parse_port, "[HOST:]BOX",
 		"let port HOST of this machine's loopback lead to port BOX of the box; may be "
 		"repeated"),

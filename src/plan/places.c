@@ -175,12 +175,8 @@ static void add_host_etc(struct plan *p, const struct layout_etc *l, const struc
 		add_bind(p, fact, target, false, "system");
 }
 
-/*
- * The broker answers there. A question about a host that the user is asked about takes as long
- * as the user does, so whoever asks should not give up before: 30 is the most that glibc takes.
- */
+/* The broker answers there, and waits for nobody: what is asked about is the connection. */
 #define RESOLVER "nameserver 198.18.0.1\n"
-#define PATIENCE "options timeout:30 attempts:2\n"
 
 static void add_etc(const struct host *h, struct plan *p)
 {
@@ -199,9 +195,10 @@ static void add_etc(const struct host *h, struct plan *p)
 				   "127.0.1.1 %s\n",
 				p->name));
 		add_file(p, "/etc/resolv.conf",
-			!broker                  ? "# no network in this box\n"
-				: p->frame.proxy ? "# the proxy looks names up\n"
-				: p->ask         ? RESOLVER PATIENCE
+			!broker                  ? "# no network in this box
+"
+				: p->frame.proxy ? "# the proxy looks names up
+"
 						 : RESOLVER);
 	}
 	for (size_t i = 0; i < layout_etc_n; i++)

@@ -105,8 +105,8 @@ static void add_refusals(const struct plan *p, struct str *out)
 			PROXY_PORT);
 	if (p->ask)
 		str_add(out,
-			"The user is asked about other names, so looking one up may take a "
-			"while. ");
+			"The user is asked about others, so a connection to one may wait for "
+			"up to a minute. ");
 	str_add(out,
 		"If you need another host, ask the user for it: `--allow NAME[:PORT]` at the "
 		"next start, or `carrel allow BOX NAME` while this box runs (BOX is its "
