@@ -147,7 +147,9 @@ void journal_summary(const struct journal *j, struct str *out)
 	const struct journal_sum *sum = journal_sum(j);
 	unsigned int reached;
 
-	if (!sum || (!sum->reached.n && !sum->refused.n && !sum->failed.n && !sum->lost))
+	if (!sum ||
+		(!sum->reached.n && !sum->refused.n && !sum->failed.n && !sum->lost &&
+			!sum->limit[0][0]))
 		return;
 	reached = names_of(&sum->reached);
 	str_addf(out, "%s host%s reached", number_of(&sum->reached), reached == 1 ? "" : "s");
@@ -162,6 +164,9 @@ void journal_summary(const struct journal *j, struct str *out)
 		str_addf(out, ", %s refused", number_of(&sum->refused));
 		add_names(out, &sum->refused, true);
 	}
+	for (unsigned int i = 0; i < JOURNAL_LIMITS && sum->limit[i][0]; i++)
+		str_addf(out, "%s%s",
+			i ? ", " : "; limits reached: ", str_visible(sum->limit[i]));
 	if (sum->lost)
 		str_add(out, "; the network ended before the box did");
 	str_addc(out, '\n');

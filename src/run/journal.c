@@ -219,10 +219,27 @@ static void put_connection(struct json *j, const struct net_event *e)
 		json_bool(j, "inbound", true);
 }
 
+/* What the resolver says by an errno has other words than files. */
+static const char *error_text(int error)
+{
+	switch (error) {
+	case ENOENT:
+		return "no such name";
+	case ENODATA:
+		return "the name has no address";
+	case EAGAIN:
+		return "the lookup failed";
+	case ENOSPC:
+		return "too many names";
+	default:
+		return strerror(error);
+	}
+}
+
 static void put_error(struct json *j, const struct net_event *e)
 {
 	if (e->error)
-		json_string(j, "error", strerror(e->error));
+		json_string(j, "error", error_text(e->error));
 }
 
 static void put_lookup(struct json *j, const struct net_event *e)
@@ -294,6 +311,18 @@ static void add_host(struct journal_hosts *hosts, const struct net_event *e, boo
 		hosts->more = true;
 }
 
+static void add_limit(struct journal_sum *sum, const char *name)
+{
+	for (unsigned int i = 0; i < JOURNAL_LIMITS; i++) {
+		if (!strcmp(sum->limit[i], name))
+			return;
+		if (!sum->limit[i][0]) {
+			memcpy(sum->limit[i], name, NAME_SIZE);
+			return;
+		}
+	}
+}
+
 static uint64_t sum_of(uint64_t a, uint64_t b)
 {
 	return a + b < a ? UINT64_MAX : a + b;
@@ -305,6 +334,8 @@ static void count(struct journal_sum *sum, const struct net_event *e)
 
 	if (e->kind == NET_LOST)
 		sum->lost = true;
+	if (e->kind == NET_LIMIT)
+		add_limit(sum, e->name);
 	if (e->inbound || !named)
 		return;
 	if (e->kind == NET_CLOSE) {

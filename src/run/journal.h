@@ -29,6 +29,7 @@ struct str;
 enum {
 	JOURNAL_FORMAT = 1,
 	JOURNAL_HOSTS = 256, /* that are told apart in the summary */
+	JOURNAL_LIMITS = 4,
 	JOURNAL_BUFFER = 32 * 1024,
 };
 
@@ -52,7 +53,8 @@ struct journal_hosts {
 struct journal_sum {
 	struct journal_hosts reached, refused, failed;
 	uint64_t sent, received;
-	bool lost; /* the broker, and the network with it */
+	char limit[JOURNAL_LIMITS][NAME_SIZE]; /* those that were reached; "" after the last */
+	bool lost;                             /* the broker, and the network with it */
 };
 
 /* One mapping, of which only the pages that are needed come to be. */

@@ -162,6 +162,9 @@ static void test_lines(void **state)
 	add(&j, e);
 	add(&j, event(NET_LIMIT, "connections at once", 0));
 	add(&j, event(NET_LOST, "", 0));
+	e = event(NET_LOOKUP, "none.example", 0);
+	e.error = ENOENT;
+	add(&j, e);
 	close_it(&j, 3);
 	text = text_of("one");
 
@@ -198,8 +201,9 @@ static void test_lines(void **state)
 	assert_string_equal(get(v, "error"), strerror(ECONNREFUSED));
 	assert_string_equal(get(line(text, 5), "limit"), "connections at once");
 	assert_string_equal(get(line(text, 6), "event"), "lost");
-	assert_string_equal(get(line(text, 7), "event"), "end");
-	assert_string_equal(get(line(text, 7), "code"), "3");
+	assert_string_equal(get(line(text, 7), "error"), "no such name");
+	assert_string_equal(get(line(text, 8), "event"), "end");
+	assert_string_equal(get(line(text, 8), "code"), "3");
 }
 
 static void test_replaces_and_never_follows(void **state)
@@ -358,6 +362,15 @@ static void test_summary(void **state)
 	assert_string_equal(summary(&j),
 		"2 hosts reached (12K sent, 3.4M received), 1 refused: telemetry.example.com\n"
 		"to allow it: carrel run --allow telemetry.example.com ...\n");
+
+	open_it(&j, "one");
+	add(&j, event(NET_CONNECT, "a.example", 443));
+	for (int i = 0; i < 3; i++) {
+		add(&j, event(NET_LIMIT, "traffic", 0));
+		add(&j, event(NET_LIMIT, "connections", 0));
+	}
+	assert_string_equal(summary(&j),
+		"1 host reached; limits reached: traffic, connections\n");
 
 	/* What no entry for the name can open, and what one can. */
 	open_it(&j, "one");
