@@ -10,11 +10,13 @@
  * event that makes no sense ends it, and the box's network.
  */
 #include "run/broker-link.h"
+#include "run/egress.h"
 #include "net/broker.h"
 #include "plan/plan.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -151,6 +153,7 @@ int broker_configure(struct broker_link *l, const struct policy *policy, const s
 	fd = make_config(policy, p, f);
 	if (fd < 0)
 		return fd;
+	l->rules = policy->n;
 	rc = broker_send(l->socket, &m, NULL, 0, &fd, 1, 0);
 	close(fd);
 	return rc < 0 ? fault_set(f, -rc, "start the broker of the box's network") : 0;
@@ -303,19 +306,23 @@ void broker_serve(struct broker_link *l, const struct pollfd *pfd)
 int broker_allow(struct broker_link *l, const char *entry, bool deny, struct fault *f)
 {
 	static struct policy parsed;
-	const struct policy_entry one = { .text = entry, .deny = deny };
 	const struct broker_message m = { .word = BROKER_RULE };
 	int rc;
 
 	if (!l->on)
 		return fault_set(f, 0, "the box has no network that this could change");
-	policy_init(&parsed, false);
-	rc = policy_parse(&parsed, &one, 1, NULL, 0, f);
+	rc = egress_entry(entry, deny, &parsed, f);
+	/* Never a denial that is thought to hold and was dropped. */
+	if (rc == 0 && l->rules + parsed.n > POLICY_RULES)
+		rc = fault_set(f, 0, "'%s' is one too many: a box has room for %d rules",
+			str_visible(entry), POLICY_RULES);
 	for (unsigned int i = 0; rc == 0 && i < parsed.n; i++) {
 		rc = broker_send(l->socket, &m, &parsed.rule[i], sizeof(parsed.rule[i]), NULL,
 			0, MSG_DONTWAIT);
 		if (rc < 0)
 			fault_set(f, -rc, "tell the broker");
+		else
+			l->rules++;
 	}
 	return rc;
 }

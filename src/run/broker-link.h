@@ -44,6 +44,7 @@ struct broker_link {
 	/* Private. */
 	bool prompt;     /* it asks for sockets: then every word is heard at once */
 	long long until; /* ms: until then its events wait; 0: they do not */
+	unsigned int rules; /* that its policy has by now */
 	int socket;
 	pid_t pid;
 };

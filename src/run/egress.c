@@ -30,22 +30,36 @@ static bool is_of_host(const char *entry)
 	return false;
 }
 
-static int add_entries(const struct request *r, struct fault *f)
+static int parse(struct policy *p, const struct policy_entry *entry, size_t n, struct fault *f)
 {
 	struct policy_preset presets[ARRAY_SIZE(unread)];
-	VEC(struct policy_entry) entries = { 0 };
 	bool read = false;
 
 	memcpy(presets, unread, sizeof(unread));
-	vec_each(h, &r->hosts) {
-		read |= is_of_host(h->entry);
+	for (size_t i = 0; i < n; i++)
+		read |= is_of_host(entry[i].text);
+	if (read)
+		presets_of_host(presets);
+	return policy_parse(p, entry, n, presets, ARRAY_SIZE(presets), f);
+}
+
+static int add_entries(const struct request *r, struct fault *f)
+{
+	VEC(struct policy_entry) entries = { 0 };
+
+	vec_each(h, &r->hosts)
 		vec_push(&entries,
 			((struct policy_entry){
 				.text = h->entry, .origin = h->origin, .deny = h->deny }));
-	}
-	if (read)
-		presets_of_host(presets);
-	return policy_parse(&policy, entries.v, entries.n, presets, ARRAY_SIZE(presets), f);
+	return parse(&policy, entries.v, entries.n, f);
+}
+
+int egress_entry(const char *text, bool deny, struct policy *ret, struct fault *f)
+{
+	const struct policy_entry entry = { .text = text, .deny = deny };
+
+	policy_init(ret, false);
+	return parse(ret, &entry, 1, f);
 }
 
 static bool to_address(const struct sockaddr *from, struct address *ret)

@@ -17,6 +17,9 @@ struct policy;
  */
 int egress_policy(const struct request *r, const struct policy **ret, struct fault *f);
 
+/* The rules of one entry more, for a box that runs. */
+int egress_entry(const char *text, bool deny, struct policy *ret, struct fault *f);
+
 /* Its rules as the plan has them; none of NULL. */
 void egress_rules(const struct policy *p, net_rule_vec *ret);
 

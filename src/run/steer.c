@@ -180,11 +180,13 @@ static void show_question(const struct steer *s, const char *host, uint16_t port
 static void begin_waiting(struct steer *s, const struct net_event *e)
 {
 	struct steer_waiting w = { .id = e->id, .port = e->port };
+	char text[ADDRESS_SIZE];
 
+	/* As in the entry that would answer: IPv6 in brackets. */
+	address_format(&e->address, text);
+	snprintf(w.host, sizeof(w.host), strchr(text, ':') ? "[%s]" : "%s", text);
 	if (e->name[0])
 		strcpy(w.host, e->name);
-	else
-		address_format(&e->address, w.host);
 	if (!is_asked(s, w.host, w.port))
 		show_question(s, w.host, w.port);
 	if (s->n_waiting < STEER_WAITING)
