@@ -7,6 +7,30 @@ import lib
 
 WAITS = "while :; do sleep 1; done"
 
+# One connection, and when it has been denied meanwhile the same again.
+TALK = """
+import os, socket, time
+
+def said(s):
+    s.sendall(b"x")
+    return s.recv(1)
+
+one = socket.create_connection(("echo.example.org", 80), 20)
+open("first", "wb").write(said(one))
+for _ in range(2000):
+    if os.path.exists("denied"):
+        break
+    time.sleep(0.01)
+open("second", "wb").write(said(one))
+try:
+    third = said(socket.create_connection(one.getpeername()[:2], 20))
+except OSError:
+    third = b"reset"
+open("third.new", "wb").write(third)
+os.rename("third.new", "third")
+time.sleep(60)
+"""
+
 
 def start(lab, name, *opts, cmd=WAITS):
     """A box that runs until the end of the test."""
@@ -33,6 +57,26 @@ def test_the_question_about_an_ipv6_address_can_be_answered_as_it_stands(lab):
     lib.succeeded(lab.run(["allow", "asker", there]))
     lib.wait_for(lambda: status(lab, "asker")["waiting"] == [], "the answer")
     lib.wait_for(lambda: lab.heard("http", path="/"), "the request")
+
+
+def test_a_later_denial_is_for_new_connections(lab):
+    def echo(connection, entry):
+        while got := connection.recv(100):
+            connection.sendall(got)
+
+    lab.dns({"echo.example.org": ["93.184.216.35"]})
+    lab.tcp("93.184.216.35", 80, echo)
+
+    script = lib.make_file(lib.current.cwd / "talk.py", TALK)
+    start(lab, "talker", "--allow", "echo.example.org", cmd=f"exec {lib.PYTHON} {script}")
+    here = script.parent
+    lib.wait_for((here / "first").exists, "the first echo")
+    lib.succeeded(lab.run(["allow", "talker", "echo.example.org", "--deny"]))
+    lib.make_file(here / "denied")
+    lib.wait_for((here / "third").exists, "the second connection")
+    assert (here / "second").read_bytes() == b"x"
+    assert (here / "third").read_bytes() == b"reset"
+    assert len(lab.heard("tcp", port=80)) == 1
 
 
 def test_presets_of_the_machine_are_for_running_boxes_too(lab):
