@@ -195,10 +195,8 @@ static void add_etc(const struct host *h, struct plan *p)
 				   "127.0.1.1 %s\n",
 				p->name));
 		add_file(p, "/etc/resolv.conf",
-			!broker                  ? "# no network in this box
-"
-				: p->frame.proxy ? "# the proxy looks names up
-"
+			!broker                  ? "# no network in this box\n"
+				: p->frame.proxy ? "# the proxy looks names up\n"
 						 : RESOLVER);
 	}
 	for (size_t i = 0; i < layout_etc_n; i++)

@@ -42,8 +42,8 @@ struct broker_link {
 	void *need_ctx;
 
 	/* Private. */
-	bool prompt;     /* it asks for sockets: then every word is heard at once */
-	long long until; /* ms: until then its events wait; 0: they do not */
+	bool prompt;        /* it asks for sockets: then every word is heard at once */
+	long long until;    /* ms: until then its events wait; 0: they do not */
 	unsigned int rules; /* that its policy has by now */
 	int socket;
 	pid_t pid;
