@@ -468,6 +468,10 @@ static void print_network(const struct plan *p, bool colour, struct str *out)
 	print_rules(p, colour, out, "denied", true);
 	if (p->ask)
 		line(out, colour, "", "you are asked about others");
+	if (p->frame.proxy)
+		line(out, colour, "",
+			mem_printf("by a proxy that programs must ask: 127.0.0.1:%d of the box",
+				PROXY_PORT));
 	vec_each(port, &p->ports)
 		wrap(&ports,
 			mem_printf("%s127.0.0.1:%u leads to port %u of the box",
