@@ -76,6 +76,30 @@ def pipeline(packet, n):
     return answers
 
 
+def proxy(packet):
+    """To the box's explicit proxy; all that comes back."""
+    got = b""
+    with socket.create_connection(("127.0.0.1", 3128), WAIT) as s:
+        s.settimeout(0.5)
+        try:
+            s.sendall(bytes.fromhex(packet))
+            while block := s.recv(4096):
+                got += block
+                if b"hello" in got:
+                    break
+        except OSError:
+            pass
+    return got.decode("latin-1")
+
+
+def crowd(n):
+    """So many connections to the proxy that say half of something; how many there are."""
+    for _ in range(n):
+        kept.append(socket.create_connection(("127.0.0.1", 3128), WAIT))
+        kept[-1].send(b"CONNECT ")
+    return len(kept)
+
+
 def shell(host, port):
     """/dev/tcp of bash."""
     done = subprocess.run(["bash", "-c", f"exec 3<>/dev/tcp/{host}/{port} && head -c 5 <&3"],
