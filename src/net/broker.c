@@ -30,7 +30,7 @@ enum { EVENTS = 64, RATE_TICK_MS = 10, QUIET_MS = 500, PIPES = 16 };
  * A connection that is over takes one of the machine's 28,232 ports for another minute, and
  * when a server has had all of them nobody else on the machine can dial it. So a box has as
  * many as fit into its table, and these a second; what is above that waits in the kernel.
- * The host's name server is also there for others, and likes no floods.
+ * The host's name server is also there for others; questions above that wait here.
  */
 enum { ACCEPTS_A_SECOND = 300, ASKS = 1000, ASKS_A_SECOND = 200 };
 
@@ -111,6 +111,8 @@ static void pace(void)
 {
 	struct epoll_event e = { .data.u64 = (uint64_t)WATCH_LISTENER << 32 };
 
+	if (!broker.asks.left && broker.put_off != NONE)
+		broker_limit("lookups a second");
 	fill(&broker.accepts, ACCEPTS_A_SECOND, BROKER_CONNECTIONS);
 	fill(&broker.asks, ASKS_A_SECOND, ASKS);
 	if (broker.listener < 0 || broker.paused == !broker.accepts.left)
@@ -252,7 +254,7 @@ static int timeout(uint64_t due)
 		due = broker.tokens ? broker.now : broker_due(due, broker.now + RATE_TICK_MS);
 	if (!broker.trimmed)
 		due = broker_due(due, broker.now + QUIET_MS);
-	if (broker.paused)
+	if (broker.paused || (broker.put_off != NONE && !broker.asks.left))
 		due = broker_due(due, broker.now + RATE_TICK_MS);
 	if (!due)
 		return -1;

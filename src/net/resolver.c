@@ -421,16 +421,10 @@ static void start(struct query *q)
 	if (q->fd != NONE || !q->used)
 		return;
 	n = lookup_hosts(broker.hosts, broker.config->hosts_size, q->name, a);
-	if (n) {
+	if (n)
 		finish(q, remember(q->name, a, n, LEAST_S));
-	} else if (!broker.asks.left) {
-		broker_limit("lookups a second");
-		finish(q, EAGAIN);
-	} else {
-		broker.asks.left--;
-		if (!ask(q))
-			ask_next(q);
-	}
+	else if (!ask(q))
+		ask_next(q);
 }
 
 bool resolver_begin(const char *name)
@@ -452,7 +446,7 @@ static struct waiter *get_waiter(void)
 	return NULL;
 }
 
-/* As many names as we look up at once are being looked up: it is this one's turn later. */
+/* As many names as we look up, at once or in a second: it is this one's turn later. */
 static void put_off(struct waiter *w)
 {
 	const int index = (int)(w - broker.waiters);
@@ -484,11 +478,12 @@ static void look_up(const struct waiter *asked)
 	}
 	*w = *asked;
 	w->used = true;
-	q = get_query(asked->query.name);
+	q = broker.asks.left ? get_query(asked->query.name) : NULL;
 	if (!q) {
 		put_off(w);
 		return;
 	}
+	broker.asks.left--;
 	w->next = q->waiters;
 	q->waiters = (int)(w - broker.waiters);
 	start(q);
@@ -680,7 +675,8 @@ uint64_t resolver_tick(void)
 	uint64_t due = 0;
 
 	while (broker.put_off != NONE &&
-		(broker.lookups < QUERIES || broker.waiters[broker.put_off].due <= broker.now))
+		((broker.lookups < QUERIES && broker.asks.left) ||
+			broker.waiters[broker.put_off].due <= broker.now))
 		take_up();
 	if (broker.put_off != NONE)
 		due = broker.waiters[broker.put_off].due;

@@ -650,18 +650,18 @@ GUESS = """
 import socket, struct, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.connect(("198.18.0.1", 53))
-s.settimeout(0.2)
+s.setblocking(False)
 end, i, head = time.monotonic() + 3, 0, struct.pack(">6H", 1, 256, 1, 0, 0, 0)
 while time.monotonic() < end:
-    for _ in range(20):
-        i += 1
-        name = b"n%d" % i
-        s.send(head + bytes([len(name)]) + name + bytes.fromhex(sys.argv[1]))
     try:
         for _ in range(20):
+            i += 1
+            name = b"n%d" % i
+            s.send(head + bytes([len(name)]) + name + bytes.fromhex(sys.argv[1]))
+        while True:
             s.recv(512)
     except OSError:
-        pass
+        time.sleep(0.002)
 print(i)
 """
 
