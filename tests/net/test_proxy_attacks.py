@@ -98,6 +98,8 @@ def test_no_target_but_the_allowed_is_reached(world, who):  # noqa: F811
     said = probe(world, PROXY, steps, who)
     names = {step[1]: name for name, step in zip([*BAD, *GOODS], steps, strict=True)}
     assert [names[s[1]] for s in greeted(steps, said)] == list(GOODS)
+    silent = {names[step[1]] for step, answer in zip(steps, said, strict=True) if not answer}
+    assert silent == {"half a head", "lower case", "TLS", "nothing"}  # others are told why
     assert len(heard(world)) == len(GOODS) and set(heard(world)) <= {(V4, 80), (V6, 80)}
     assert world.near.heard == [] and asked(world) == {(HOST, "A"), (HOST, "AAAA")}
 
