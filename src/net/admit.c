@@ -95,7 +95,7 @@ static void dial_name(struct conn *c)
 		v = choose(c, r->address, r->n);
 	} else {
 		conn_set_state(c, CONN_RESOLVING);
-		if (!resolver_begin(c->name))
+		if (!query_begin(c->name))
 			conn_fail(c, EAGAIN);
 		return;
 	}

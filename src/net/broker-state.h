@@ -203,11 +203,18 @@ void resolver_init(void);
 void resolver_questions(void);        /* on the UDP socket */
 void resolver_take(int fd);           /* a client over TCP */
 void resolver_client(unsigned int i); /* it is readable */
-void resolver_query(unsigned int i);  /* an answer to ours */
 void resolver_idle(void);
-uint64_t resolver_tick(void); /* what is due; when the next is, ms, or 0 */
+void resolver_answered(int waiters, int error); /* a list of them */
+uint64_t resolver_tick(void);                   /* what is due; when the next is, ms, or 0 */
+
+/* query.c */
+/* The query for a name: one that runs, or a new one that does not yet. NULL: too many. */
+struct query *query_get(const char *name);
+void query_start(struct query *q);
 /* Look the name up; conn_resolved() follows, perhaps at once. False: too many at once. */
-bool resolver_begin(const char *name);
+bool query_begin(const char *name);
+void query_answer(unsigned int i); /* a name server has said something */
+uint64_t query_tick(void);
 
 /* conn.c */
 void conn_init(void);
@@ -221,6 +228,7 @@ void conn_dialled(unsigned int i, unsigned int attempt, uint32_t events);
 void conn_policy_changed(void);
 void conn_run(void);   /* those that have more to do */
 void conn_sweep(void); /* slots of what is over become free */
+bool conn_all_sent(void);
 void conn_close_all(void);
 void conn_idle(void); /* only when none is open */
 uint64_t conn_tick(void);

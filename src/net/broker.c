@@ -24,7 +24,7 @@
  * The kernel lets a user have 64 MiB of pipes, and gives tiny ones after that: to all
  * programs of the user. So a box has a part of it, 1 MiB each.
  */
-enum { EVENTS = 64, RATE_TICK_MS = 10, QUIET_MS = 500, PIPES = 16 };
+enum { EVENTS = 64, RATE_TICK_MS = 10, QUIET_MS = 500, LAST_MS = 1000, PIPES = 16 };
 
 /*
  * A connection that is over takes one of the machine's 28,232 ports for another minute, and
@@ -226,7 +226,7 @@ static void dispatch(const struct epoll_event *e)
 		conn_dialled(index / DIALS, index % DIALS, e->events);
 		break;
 	case WATCH_QUERY:
-		resolver_query(index);
+		query_answer(index);
 		break;
 	case WATCH_DNS_TCP:
 		resolver_client(index);
@@ -263,41 +263,46 @@ static int timeout(uint64_t due)
 					   : (int)(due - broker.now);
 }
 
-static void loop(void)
+/* Wait, and do what there is to do; how many events there were. */
+static int turn(int wait)
 {
 	struct epoll_event events[EVENTS];
+	uint64_t due = broker_due(resolver_tick(), conn_tick());
+	int n = epoll_wait(broker.epoll, events, EVENTS, wait < 0 ? timeout(due) : wait);
 
+	broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
+	refill();
+	for (int i = 0; i < n; i++)
+		dispatch(&events[i]);
+	conn_run();
+	conn_sweep();
+	pace();
+	return n;
+}
+
+static void loop(void)
+{
 	while (!broker.ending) {
-		uint64_t due = broker_due(resolver_tick(), conn_tick());
-		int n = epoll_wait(broker.epoll, events, EVENTS, timeout(due));
+		int n = turn(-1);
 
-		broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
-		refill();
-		for (int i = 0; i < n; i++)
-			dispatch(&events[i]);
-		conn_run();
-		conn_sweep();
 		if (n > 0)
 			broker.trimmed = false;
 		else if (!broker.trimmed && broker.ready == NONE)
 			trim();
-		pace();
 	}
 }
 
-/* The box is dead, and its connections with it; what they had sent is still delivered. */
+/*
+ * The box is dead. What it had sent is still delivered: a program may send, and end. Where the
+ * other side does not take it there is an end to our patience.
+ */
 static void finish(void)
 {
-	struct epoll_event events[EVENTS];
-	int n = epoll_wait(broker.epoll, events, EVENTS, 0);
+	const uint64_t until = broker.now + LAST_MS;
+	int n = 1;
 
-	for (int round = 0; n > 0 && round < BROKER_CONNECTIONS / EVENTS; round++) {
-		for (int i = 0; i < n; i++)
-			dispatch(&events[i]);
-		conn_run();
-		conn_sweep();
-		n = epoll_wait(broker.epoll, events, EVENTS, 0);
-	}
+	while ((n > 0 || !conn_all_sent()) && broker.now < until)
+		n = turn(conn_all_sent() ? 0 : RATE_TICK_MS);
 	conn_close_all();
 	broker_send(broker.supervisor, &(struct broker_message){ .word = BROKER_DONE }, NULL, 0,
 		NULL, 0, 0);

@@ -61,7 +61,7 @@ void conn_set_state(struct conn *c, enum conn_state state)
 		if (c->next != NONE)
 			broker.conns[c->next].prev = c->prev;
 	}
-	c->state = state;
+	c->state = (uint8_t)state;
 	if (!to)
 		return;
 	c->prev = NONE;
@@ -372,6 +372,26 @@ uint64_t conn_tick(void)
 	return broker_due(due, tick_list(&broker.waiting, ETIMEDOUT));
 }
 
+/* What came out of the box is all on its way: the kernel sees to the rest. */
+static bool is_sent(const struct conn *c)
+{
+	char byte;
+
+	if (c->state == CONN_OPEN)
+		return c->inbound ? c->down.shut : c->up.shut;
+	/* For the box it was made already, and it may have said something. */
+	return (c->state != CONN_RESOLVING && c->state != CONN_DIALLING) || c->inbound ||
+		recv(c->client, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+}
+
+bool conn_all_sent(void)
+{
+	for (unsigned int i = 0; i < broker.used; i++)
+		if (!is_sent(&broker.conns[i]))
+			return false;
+	return true;
+}
+
 void conn_close_all(void)
 {
 	for (unsigned int i = 0; i < broker.used; i++) {
@@ -380,7 +400,7 @@ void conn_close_all(void)
 		if (c->state == CONN_OPEN)
 			tell_close(c);
 		if (c->state != CONN_FREE && c->state != CONN_OVER)
-			conn_end(c, false);
+			conn_end(c, c->state == CONN_OPEN && is_sent(c));
 	}
 	conn_sweep();
 }

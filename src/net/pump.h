@@ -24,7 +24,7 @@ struct flow {
 	uint32_t held;   /* in the pipe */
 	int32_t ends[2]; /* of the pipe, when there is one: has_pipe */
 	bool has_pipe, no_pipe;
-	bool stuck; /* the destination took no more: it waits for that one, not for its source */
+	bool stuck; /* it waits for room at the destination, not for its source */
 	bool ended; /* the source has no more */
 	bool shut;  /* and the destination was told */
 };

@@ -98,6 +98,28 @@ def test_half_a_close(lab, world):
     assert lab.heard("tcp", port=2000)[0].size == 3000000
 
 
+def test_sent_and_gone(lab, world):
+    """What a program sends before the whole box ends arrives, also when the server is slow."""
+
+    def count(connection, entry):
+        time.sleep(0.3)
+        entry.size, entry.end = 0, None
+        try:
+            while block := connection.recv(65536):
+                entry.size += len(block)
+            entry.end = "whole"
+        except OSError as error:
+            entry.end = str(error)
+
+    lab.tcp("93.184.216.34", 2002, count)
+    script = "import os, socket\ns = socket.create_connection(('v4.example.org', 2002))\n"
+    script += "s.sendall(b'z' * 3000000)\nos._exit(0)\n"
+    lib.succeeded(boxed(lab, world, "python3", "-c", script, allow=["v4.example.org:2002"]))
+    lib.wait_for(lambda: getattr(lab.heard("tcp", port=2002)[0], "end", None), "the end")
+    entry = lab.heard("tcp", port=2002)[0]
+    assert (entry.size, entry.end) == (3000000, "whole")
+
+
 def test_a_reset_is_a_reset(lab, world):
     """What was cut off must not look whole."""
 

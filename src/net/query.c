@@ -1,0 +1,330 @@
+/*
+ * net/query.c - lookups outside, with the host's own hosts file and name servers
+ *
+ * Answers may be forged: there are a socket and an id for each lookup that nobody can guess,
+ * and net/lookup.h believes nothing else.
+ */
+#include "net/conn.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	NAMESERVER_PORT = 53,
+	LEAST_S = 5, /* that a name's addresses are believed */
+	MOST_S = 300,
+	OTHER_FAMILY_MS = 250, /* the patience with the second answer when there is one */
+	READS = 64,            /* in one round */
+	V6_MOST = 4,
+};
+
+static const uint16_t types[2] = { DNS_A, DNS_AAAA };
+
+static bool has_address(const struct query *q)
+{
+	return (q->have[0] && q->result[0] == LOOKUP_OK) ||
+		(q->have[1] && q->result[1] == LOOKUP_OK);
+}
+
+/* ---- what came of it ---- */
+
+static int remember(const char *name, const struct address *a, unsigned int n, uint32_t ttl)
+{
+	int number = synth_name(&broker.synth, name);
+	struct resolved *r;
+
+	if (number < 0)
+		return ENOSPC;
+	r = &broker.resolved[number];
+	r->n = (uint8_t)(n < CANDIDATES ? n : CANDIDATES);
+	memcpy(r->address, a, r->n * sizeof(*a));
+	ttl = ttl < LEAST_S ? LEAST_S : ttl > MOST_S ? MOST_S : ttl;
+	r->until = broker.now + ttl * 1000ULL;
+	return 0;
+}
+
+static void let_go(struct query *q)
+{
+	if (q->fd >= 0)
+		close(q->fd);
+	q->fd = NONE;
+}
+
+static void finish(struct query *q, int error)
+{
+	const int waiters = q->waiters;
+	char name[NAME_SIZE];
+
+	strcpy(name, q->name);
+	let_go(q);
+	q->used = false;
+	broker.lookups--;
+	resolver_answered(waiters, error);
+	conn_resolved(name, error);
+}
+
+static void conclude(struct query *q)
+{
+	struct address all[CANDIDATES];
+	unsigned int n = 0;
+	uint32_t ttl = MOST_S;
+	int error = EAGAIN;
+
+	for (int family = 1; family >= 0; family--) {
+		const struct lookup_answer *a = &q->answer[family];
+		unsigned int most = family ? V6_MOST : CANDIDATES;
+
+		if (!q->have[family])
+			continue;
+		if (q->result[family] == LOOKUP_NO_NAME)
+			error = ENOENT;
+		else if (q->result[family] == LOOKUP_NONE && error != ENOENT)
+			error = ENODATA;
+		if (q->result[family] != LOOKUP_OK)
+			continue;
+		ttl = a->ttl < ttl ? a->ttl : ttl;
+		for (unsigned int i = 0; i < a->n && n < most; i++)
+			all[n++] = a->address[i];
+	}
+	if (n)
+		error = remember(q->name, all, n, ttl);
+	finish(q, error);
+}
+
+static bool send_questions(struct query *q)
+{
+	uint8_t out[2 * (2 + LOOKUP_QUESTION_SIZE)];
+	size_t n = 0;
+
+	for (int i = 0; i < 2; i++) {
+		size_t one;
+
+		if (q->have[i])
+			continue;
+		if (!q->tcp)
+			n = 0;
+		one = lookup_question(q->name, types[i], q->id[i], out + n + 2,
+			LOOKUP_QUESTION_SIZE);
+		out[n] = (uint8_t)(one >> 8);
+		out[n + 1] = (uint8_t)one;
+		if (!q->tcp && send(q->fd, out + 2, one, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+			return false;
+		n += 2 + one;
+	}
+	return !q->tcp || send(q->fd, out, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n;
+}
+
+/* A new socket, so a new port, and new ids with each try. False: not with this server. */
+static bool ask(struct query *q)
+{
+	const struct lookup_config *dns = &broker.config->dns;
+	const struct address *a = &dns->server[q->tries % dns->n];
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(NAMESERVER_PORT) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
+		.sin6_port = htons(NAMESERVER_PORT) };
+	const bool is_v4 = a->family == ADDRESS_V4;
+
+	let_go(q);
+	memcpy(&v4.sin_addr, a->byte, 4);
+	memcpy(&v6.sin6_addr, a->byte, 16);
+	if (getrandom(q->id, sizeof(q->id), 0) != sizeof(q->id))
+		return false;
+	q->failed = q->sent = false;
+	q->tcp_have = 0;
+	q->due = broker.now + dns->timeout * 1000ULL;
+	q->fd = socket(is_v4 ? AF_INET : AF_INET6,
+		(q->tcp ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (q->fd < 0 ||
+		(connect(q->fd, is_v4 ? (void *)&v4 : (void *)&v6,
+			 is_v4 ? sizeof(v4) : sizeof(v6)) < 0 &&
+			errno != EINPROGRESS) ||
+		broker_watch(q->fd, WATCH_QUERY, (unsigned int)(q - broker.queries),
+			q->tcp ? EPOLLOUT | EPOLLIN | EPOLLET : EPOLLIN | EPOLLET) < 0)
+		return false;
+	return q->tcp || send_questions(q);
+}
+
+static void ask_next(struct query *q)
+{
+	const struct lookup_config *dns = &broker.config->dns;
+
+	while (++q->tries < dns->attempts * dns->n) {
+		q->tcp = false;
+		if (ask(q))
+			return;
+	}
+	conclude(q);
+}
+
+static void believe(struct query *q, const uint8_t *bytes, size_t n)
+{
+	for (int i = 0; i < 2; i++) {
+		enum lookup_result r;
+
+		if (q->have[i])
+			continue;
+		r = lookup_answer(q->name, types[i], q->id[i], bytes, n, &q->answer[i]);
+		if (r == LOOKUP_IGNORE)
+			continue;
+		if (r == LOOKUP_FAILED || (r == LOOKUP_CUT && q->tcp)) {
+			q->failed = true;
+		} else if (r == LOOKUP_CUT) {
+			q->tcp = true;
+		} else {
+			q->have[i] = true;
+			q->result[i] = r;
+		}
+	}
+}
+
+/* Over TCP each is preceded by its length. False: one is longer than any we asked for. */
+static bool take_answers(struct query *q)
+{
+	while (q->tcp_have >= 2) {
+		size_t want = 2 + ((size_t)q->tcp_buf[0] << 8 | q->tcp_buf[1]);
+
+		if (want > sizeof(q->tcp_buf))
+			return false;
+		if (q->tcp_have < want)
+			return true;
+		believe(q, q->tcp_buf + 2, want - 2);
+		q->tcp_have -= want;
+		memmove(q->tcp_buf, q->tcp_buf + want, q->tcp_have);
+	}
+	return true;
+}
+
+/*
+ * All there is, since nobody would tell us again of what is left; but no more than two
+ * answers can be. False: the connection is of no more use.
+ */
+static bool read_stream(struct query *q)
+{
+	for (int i = 0; i < READS; i++) {
+		ssize_t n = recv(q->fd, q->tcp_buf + q->tcp_have,
+			sizeof(q->tcp_buf) - q->tcp_have, MSG_DONTWAIT);
+
+		if (n <= 0)
+			return n < 0 && errno == EAGAIN;
+		q->tcp_have += (size_t)n;
+		if (!take_answers(q))
+			return false;
+		if (q->have[0] && q->have[1])
+			return true;
+	}
+	return false;
+}
+
+static bool read_answers(struct query *q)
+{
+	uint8_t buf[DNS_UDP_SIZE];
+
+	if (q->tcp && !q->sent && !send_questions(q))
+		return errno == EAGAIN || errno == ENOTCONN;
+	q->sent = true;
+	if (q->tcp)
+		return read_stream(q);
+	for (int i = 0; i < READS && !q->tcp; i++) {
+		ssize_t n = recv(q->fd, buf, sizeof(buf), MSG_DONTWAIT);
+
+		if (n < 0)
+			return errno == EAGAIN;
+		believe(q, buf, (size_t)n);
+	}
+	return true;
+}
+
+void query_answer(unsigned int i)
+{
+	struct query *q = &broker.queries[i];
+	bool was_tcp = q->tcp, good;
+
+	if (!q->used || q->fd < 0)
+		return;
+	good = read_answers(q);
+	if (q->have[0] && q->have[1])
+		conclude(q);
+	else if (q->tcp && !was_tcp && ask(q))
+		return;
+	else if (!good || q->failed || (q->tcp && !was_tcp))
+		ask_next(q);
+	else if (has_address(q))
+		q->due = q->due < broker.now + OTHER_FAMILY_MS ? q->due
+							       : broker.now + OTHER_FAMILY_MS;
+}
+
+static struct query *find_query(const char *name, struct query **ret_free)
+{
+	*ret_free = NULL;
+	for (unsigned int i = 0; i < QUERIES; i++) {
+		struct query *q = &broker.queries[i];
+
+		if (q->used && !strcmp(q->name, name))
+			return q;
+		if (!q->used && !*ret_free)
+			*ret_free = q;
+	}
+	return NULL;
+}
+
+struct query *query_get(const char *name)
+{
+	struct query *free, *q = find_query(name, &free);
+
+	if (q || !free)
+		return q;
+	free->used = true;
+	free->fd = NONE;
+	free->waiters = NONE;
+	free->tries = 0;
+	free->tcp = free->have[0] = free->have[1] = false;
+	strcpy(free->name, name);
+	broker.lookups++;
+	return free;
+}
+
+void query_start(struct query *q)
+{
+	struct address a[LOOKUP_MAX];
+	unsigned int n;
+
+	if (q->fd != NONE || !q->used)
+		return;
+	n = lookup_hosts(broker.hosts, broker.config->hosts_size, q->name, a);
+	if (n)
+		finish(q, remember(q->name, a, n, LEAST_S));
+	else if (!ask(q))
+		ask_next(q);
+}
+
+bool query_begin(const char *name)
+{
+	struct query *q = query_get(name);
+
+	if (q)
+		query_start(q);
+	return q;
+}
+
+uint64_t query_tick(void)
+{
+	uint64_t due = 0;
+
+	for (unsigned int i = 0; broker.lookups && i < QUERIES; i++) {
+		struct query *q = &broker.queries[i];
+
+		if (q->used && broker.now >= q->due) {
+			if (has_address(q))
+				conclude(q);
+			else
+				ask_next(q);
+		}
+		if (q->used)
+			due = broker_due(due, q->due);
+	}
+	return due;
+}
