@@ -63,6 +63,12 @@ static void print_json(const probe_vec *probes, const struct utsname *u, struct 
 	str_addc(out, '\n');
 }
 
+/* The broker is the last, and not every box needs one. */
+static bool only_last(const probe_vec *probes)
+{
+	return probes->n > 1 && probes->v[probes->n - 2].state == PROBE_OK;
+}
+
 static void print_text(const probe_vec *probes, const struct utsname *u, struct str *out)
 {
 	vec_each(p, probes) {
@@ -74,7 +80,10 @@ static void print_text(const probe_vec *probes, const struct utsname *u, struct 
 	}
 	str_addf(out,
 		works(probes) ? "carrel works here (Linux %s).\n"
-			      : "carrel cannot run here yet (Linux %s).\n",
+			: only_last(probes)
+			? "carrel works here, without network allow and open "
+			  "(Linux %s).\n"
+			: "carrel cannot run here yet (Linux %s).\n",
 		u->release);
 }
 
