@@ -64,6 +64,7 @@ static const struct {
 	CALL(seccomp),
 	CALL(sethostname),
 	CALL(setns),
+	CALL(socket),
 	CALL(umount2),
 	CALL(unshare),
 };
@@ -79,6 +80,7 @@ static const struct {
 	{ "ENOSPC", ENOSPC },
 	{ "EACCES", EACCES },
 	{ "ENOLCK", ENOLCK },
+	{ "EPROTONOSUPPORT", EPROTONOSUPPORT },
 };
 
 static struct sock_filter filter[256];

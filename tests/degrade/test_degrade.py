@@ -203,6 +203,23 @@ def scoped(prefix):
         listener.accept()[0].close()
 
 
+# Protocol 12 of netlink is netfilter; a kernel without it refuses the socket.
+NO_NF_TABLES = "socket:2.12=EPROTONOSUPPORT"
+
+
+def test_no_nf_tables(project, deny):
+    """Said so, and nothing else in its place; the proxy is there for whoever names it."""
+    without = [deny, NO_NF_TABLES, "--", lib.program()]
+    done = lib.execute([*without, "run", "-y", "--network", "open", "--", "echo", "ran"], cwd=project)
+    assert done.returncode == 125 and b"ran" not in done.stdout
+    assert b"nf_tables" in done.stderr and b"--proxy" in done.stderr
+    ask = "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT refused.example:443 HTTP/1.1\\r\\n\\r\\n' >&3"
+    argv = ["run", "-y", "--network", "allow", "--proxy", "--", "bash", "-c", f"{ask}; head -1 <&3"]
+    assert b"403" in lib.succeeded(lib.execute([*without, *argv], cwd=project))
+    check = lib.execute([*without, "check"], cwd=project)
+    assert check.returncode != 0 and b"works here, without" in check.stdout
+
+
 @pytest.mark.parametrize(
     "rules", [rules for rules, expected in KERNELS.values() if expected in (REFUSES, ADVISES)]
 )
