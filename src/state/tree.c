@@ -86,7 +86,8 @@ int tree_list(int dir, tree_names *ret)
 				vec_push(ret, mem_strdup(e->d_name));
 			at += e->d_reclen;
 		}
-	if (n < 0)
+	/* A directory that somebody has removed meanwhile has nothing in it. */
+	if (n < 0 && errno != ENOENT)
 		return -errno;
 	if (ret->n)
 		qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
