@@ -167,6 +167,20 @@ static int parse_port(void *args, const char *text, struct fault *f)
 	return 0;
 }
 
+/* ---- identity ---- */
+
+static int parse_uid(void *args, const char *text, struct fault *f)
+{
+	struct run_args *a = args;
+	unsigned long long value = 0;
+
+	if (strspn(text, DIGITS) != strlen(text) || !str_parse_size(text, &value) || !value ||
+		value > MOST_UID)
+		return fault_set(f, 0, "expected a number from 1 to %d", MOST_UID);
+	a->request.uid = value;
+	return 0;
+}
+
 /* ---- patterns ---- */
 
 static int check_pattern(const char *text, struct fault *f)
@@ -324,6 +338,8 @@ const struct opt run_opts[] = {
 		"name of the box and its host name; made from the agent's or the workspace's "
 		"if not "
 		"given"),
+	OPT_CALL(0, "uid", parse_uid, "NUMBER",
+		"user and group id in the box; outside, its files are yours as always"),
 	OPT_CHOICE(0, "engine", struct run_args, engine, "native", "what builds the box"),
 	OPT_STR(0, "record", struct run_args, record, "FILE",
 		"record the session to FILE, as an asciicast v2", .hint = OPT_HINT_FILE),

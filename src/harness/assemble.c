@@ -469,6 +469,8 @@ void harness_assemble(const struct harness *h, const struct job *job, struct req
 	r->agent = summary(h, a);
 	harness_network(h, job, r);
 	add_limits(a, r);
+	if (!r->uid)
+		r->uid = a->uid;
 	vec_each(p, &a->workspace.protect)
 		vec_push(&r->protect, p->text);
 	vec_each(p, &a->workspace.hide)

@@ -118,6 +118,7 @@ struct agent {
 		unsigned long long connections, traffic, rate;
 		double cpus, usd;
 	} limits;
+	unsigned long long uid;
 	struct said image, engine;
 
 	/* manifest/library.c: what the names in the whitelists stand for, in that order */

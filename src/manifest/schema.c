@@ -215,6 +215,10 @@ const struct key agent_keys[] = {
 	{ "network", KEY_OBJECT, .keys = network_keys, .shorthand = "mode",
 		.doc = "What it can reach." },
 	{ "limits", KEY_OBJECT, .keys = limit_keys, .doc = "What it may use up." },
+	{ "uid", KEY_COUNT, AT(uid), .most = "60000",
+		.doc = "User and group id in the box; outside, its files are yours as always. "
+		       "If "
+		       "not given, your own." },
 	{ "image", KEY_STRING, AT(image), .standard = "\"host\"",
 		.doc = "What the box's programs come from." },
 	{ "engine", KEY_CHOICE, AT(engine), .choices = "native", .standard = "\"native\"",

@@ -15,6 +15,7 @@
 struct fault;
 
 enum {
+	MOST_UID = 60000,        /* behind it are ids with a meaning of their own */
 	MOST_CONNECTIONS = 4096, /* of one box, at once */
 	PROXY_PORT = 3128,       /* on the box's loopback, where it has an explicit proxy */
 };
@@ -176,6 +177,7 @@ struct request {
 	bool proxy;              /* clients must ask a proxy: where there is no nf_tables */
 	bool ask;                /* about hosts that no entry is about */
 	VEC(const char *) ports; /* "3000", "8080:80": the host's loopback to the box's */
+	unsigned long long uid;  /* user and group in the box; 0: as outside */
 	bool nest;               /* user namespaces and mounts allowed inside: weaker */
 };
 

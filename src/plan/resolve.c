@@ -76,9 +76,12 @@ int plan_name(const struct request *r, const char *workspace, const char **ret, 
 
 void plan_frame(const struct request *r, uid_t uid, gid_t gid, struct frame *ret)
 {
+	const bool own = uid && !r->uid;
+	const uid_t other = r->uid ? (uid_t)r->uid : INSIDE_ROOT_ID;
+
 	*ret = (struct frame){
-		.uid = uid ? uid : INSIDE_ROOT_ID,
-		.gid = uid ? gid : INSIDE_ROOT_ID,
+		.uid = own ? uid : other,
+		.gid = own ? gid : other,
 		.host_uid = uid,
 		.host_gid = gid,
 		.namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |

@@ -137,6 +137,19 @@ def test_values_arrive_by_every_way(project):
     assert lib.succeeded(done) == b"?literal|h|a  $(b)|/\n"
 
 
+def test_an_agent_has_a_user_of_its_own(project):
+    """In the box, in all places that tell; on the host its files are the user's."""
+    script = "id -u; id -g; touch mine; stat -c %u:%g mine; getent passwd $(id -u) | cut -d: -f3"
+    env = declare(project, command=["sh", "-c", script], uid=2001)
+    done = lib.carrel("run", "-y", "x", env=env, cwd=project)
+    assert lib.succeeded(done).split() == [b"2001", b"2001", b"2001:2001", b"2001"]
+    assert (project / "mine").stat().st_uid == project.stat().st_uid
+    done = lib.carrel("run", "-y", "--uid", "2002", "x", env=env, cwd=project)
+    assert lib.succeeded(done).split()[0] == b"2002"
+    bad = lib.carrel("run", "-y", "--uid", "0", "x", env=env, cwd=project)
+    assert bad.returncode == 125 and b"--uid '0': expected a number from 1 to 60000" in bad.stderr
+
+
 def test_a_value_is_asked_for_without_echo(project):
     env = declare(project, command=["sh", "-c", 'echo "<$A>"'], env={"A": "?Token \x1b[2Jplease"})
     child = on_terminal("-y", "x", env=env | {"A": "ignored"})

@@ -13,7 +13,7 @@ import pytest
 
 BOX_OPTIONS = ["-n", "--dry-run", "-y", "--yes", "--json", "-m", "--manifest",
                "--headless", "--events", "--workspace", "--mount", "--env",
-               "--network", "--allow", "--deny", "--proxy", "--ask", "--port", "--protect", "--hide", "--limit", "--name", "--engine", "--record",
+               "--network", "--allow", "--deny", "--proxy", "--ask", "--port", "--protect", "--hide", "--limit", "--name", "--uid", "--engine", "--record",
                "--nest"]  # fmt: skip
 
 # Written down by hand: an option that leaves the tables leaves a test that fails.
