@@ -134,6 +134,16 @@ static bool dial_box(struct conn *c)
 		errno == EINPROGRESS;
 }
 
+/* With another socket: one that was used for the one family cannot be used for the other. */
+static bool dial_inbound_again(struct conn *c)
+{
+	if (c->dial.next != 1)
+		return false;
+	conn_set_state(c, CONN_WAITING);
+	conn_spare(NONE);
+	return true;
+}
+
 static bool is_connected(int fd)
 {
 	union any_address peer;
@@ -168,7 +178,8 @@ void conn_dialled(unsigned int i, unsigned int attempt, uint32_t events)
 	if (!error)
 		return; /* an event of the attempt before, on the same socket */
 	c->dial.error = error;
-	if (c->inbound ? dial_box(c) : (conn_reset(&c->dial.fd[attempt]), dial_next(c)))
+	conn_reset(&c->dial.fd[attempt]);
+	if (c->inbound ? dial_inbound_again(c) : dial_next(c))
 		return;
 	conn_fail(c, error);
 }
@@ -213,7 +224,7 @@ static void dial_inbound(struct conn *c)
 	c->due = c->give_up = broker.now + GIVE_UP_MS;
 	if (!dial_box(c) ||
 		broker_watch(c->dial.fd[0], WATCH_DIAL, conn_index(c) * DIALS, BOTH) < 0)
-		conn_fail(c, errno);
+		conn_fail(c, c->dial.error ? c->dial.error : errno);
 }
 
 void conn_spare(int fd)

@@ -32,10 +32,10 @@ time.sleep(60)
 """
 
 
-def start(lab, name, *opts, cmd=WAITS):
+def start(lab, name, *opts, cmd=WAITS, env=None):
     """A box that runs until the end of the test."""
     process = lab.start(["run", "-y", "--name", name, *opts, "--", "sh", "-c", cmd],
-                        stderr=subprocess.PIPE)  # fmt: skip
+                        stderr=subprocess.PIPE, env=env)  # fmt: skip
     lib.wait_for(lambda: status(lab, name), "the box")
     return process
 

@@ -1,0 +1,257 @@
+"""Ports of the machine that lead into a box, questions to the user, and limits of the network."""
+
+import itertools
+import json
+import time
+
+import lib
+from test_steering import WAITS, start, status
+
+HOST = "www.example.org"
+_last = itertools.count(60)
+SERVER = "exec python3 -m http.server --bind {} {} >/dev/null 2>&1"
+CURL = ["curl", "-sS", "-m", "10", "--noproxy", "*"]
+
+# A WebSocket server of one echo, as small as it can be.
+WEBSOCKET = r"""
+import base64, hashlib, socket, struct
+listener = socket.create_server(("127.0.0.1", 9000))
+s = listener.accept()[0]
+head = b""
+while b"\r\n\r\n" not in head:
+    head += s.recv(4096)
+key = [l.split(b": ")[1] for l in head.split(b"\r\n") if l.lower().startswith(b"sec-websocket-key")][0]
+answer = base64.b64encode(hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+s.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+          b"Sec-WebSocket-Accept: " + answer + b"\r\n\r\n")
+for _ in range(3):
+    b = s.recv(2, socket.MSG_WAITALL)
+    n, mask = b[1] & 127, s.recv(4, socket.MSG_WAITALL)
+    text = bytes(c ^ mask[i % 4] for i, c in enumerate(s.recv(n, socket.MSG_WAITALL)))
+    s.sendall(bytes([0x81, n]) + text)
+s.recv(1)
+"""
+WS_CLIENT = r"""
+import base64, os, socket, sys, time
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 10)
+key = base64.b64encode(os.urandom(16)).decode()
+s.sendall((f"GET / HTTP/1.1\r\nHost: box\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+           f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n").encode())
+head = b""
+while b"\r\n\r\n" not in head:
+    head += s.recv(1)
+assert b" 101 " in head
+for word in (b"one", b"two", b"three"):
+    s.sendall(bytes([0x81, 0x80 | len(word)]) + b"\0\0\0\0" + word)
+    assert s.recv(2, socket.MSG_WAITALL)[1] == len(word)
+    print(s.recv(len(word), socket.MSG_WAITALL).decode())
+    time.sleep(0.5)
+"""
+
+
+def server(lab, handler=None):
+    """A server of the test's own outside, under HOST."""
+    address = f"93.184.216.{next(_last)}"
+    lab.dns({HOST: [address], "telemetry.example.com": [address]})
+    if handler:
+        lab.tcp(address, 80, handler)
+    else:
+        lab.http(address, 80)
+
+
+def page(lab, port):
+    return lab.bare([*CURL, f"http://127.0.0.1:{port}/"])
+
+
+def reached(lab, port):
+    return b"Directory listing" in page(lab, port).stdout
+
+
+def events(lab, box):
+    lines = lib.succeeded(lab.run(["events", box, "--json"])).splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def of_kind(lab, box, kind):
+    return [e for e in events(lab, box) if e["event"] == kind]
+
+
+# ---- ports ------------------------------------------------------------------------------
+
+
+def test_a_port_leads_to_a_server_in_the_box(lab):
+    start(lab, "server", "--network", "allow", "--port", "7001:8000", cmd=SERVER.format("127.0.0.1", 8000))
+    lib.wait_for(lambda: reached(lab, 7001), "the server")
+    assert lab.bare([*CURL, "http://127.0.0.1:8000/"]).returncode == 7
+    assert lab.bare([*CURL, "http://93.184.216.2:7001/"]).returncode != 0  # loopback alone
+    inbound = lib.wait_for(lambda: of_kind(lab, "server", "connect"), "the record")
+    assert all(e["inbound"] and e["port"] == 8000 for e in inbound)
+
+
+def test_a_server_on_the_other_loopback(lab):
+    start(lab, "six", "--network", "open", "--port", "7002:8000", cmd=SERVER.format("::1", 8000))
+    lib.wait_for(lambda: reached(lab, 7002), "the server")
+
+
+def test_a_port_comes_and_goes(lab):
+    start(lab, "live", "--network", "allow", cmd=SERVER.format("0.0.0.0", 8000))
+    assert page(lab, 7003).returncode == 7
+    lib.succeeded(lab.run(["port", "live", "7003:8000"]))
+    lib.wait_for(lambda: reached(lab, 7003), "the server")
+    again = lab.run(["port", "live", "7003:8001"])
+    assert again.returncode != 0 and b"already" in again.stderr
+    lib.succeeded(lab.run(["port", "live", "7003", "--remove"]))
+    lib.wait_for(lambda: page(lab, 7003).returncode == 7, "the port to be closed")
+
+
+def test_nobody_listens_in_the_box(lab):
+    start(lab, "nobody", "--network", "allow", "--port", "7004:8000")
+    assert page(lab, 7004).returncode in (7, 52, 56)  # a reset, seen sooner or later
+    told = lib.wait_for(lambda: of_kind(lab, "nobody", "connect"), "the record")
+    assert told[0]["verdict"] == "failed"
+
+
+def test_a_port_that_is_taken(lab):
+    start(lab, "first", "--network", "allow", "--port", "7005")
+    done = lab.run(["run", "-y", "--network", "allow", "--port", "7005:80", "--", "echo", "ran"])
+    assert done.returncode == 125 and b"ran" not in done.stdout
+    assert b"port 7005" in done.stderr and b"HOST:BOX" in done.stderr
+
+
+def test_a_web_socket_through_a_port(lab):
+    script = lib.make_file(lib.current.cwd / "ws.py", WEBSOCKET)
+    start(lab, "ws", "--network", "allow", "--port", "7006:9000", cmd=f"exec {lib.PYTHON} {script}")
+    time.sleep(0.5)
+    done = lab.bare([lib.PYTHON, "-c", WS_CLIENT, "7006"])
+    assert lib.succeeded(done) == b"one\ntwo\nthree\n"
+
+
+def test_loopback_stays_inside(lab):
+    """A server of the machine is not that of the box, on the same port and on another."""
+    start(lab, "machine", "--network", "host", cmd=SERVER.format("127.0.0.1", 7010))
+    lib.wait_for(lambda: reached(lab, 7010), "the machine's server")
+    for url in ("http://127.0.0.1:7010/", "http://localhost:7010/", "http://[::1]:7010/"):
+        done = lab.run(["run", "-y", "--network", "open", "--", *CURL, url])
+        assert done.returncode == 7, done
+
+
+# ---- questions --------------------------------------------------------------------------
+
+
+def ask(lab, name, *opts, env=None):
+    server(lab)
+    curl = f"curl -sS -m 40 http://{HOST}/ >answer 2>&1; echo $? >code.new; mv code.new code; {WAITS}"
+    process = start(lab, name, "--network", "allow", "--ask", *opts, cmd=curl, env=env)
+    lib.wait_for(lambda: status(lab, name)["waiting"] == [f"{HOST}:80"], "the question")
+    return process, lib.current.cwd
+
+
+def test_yes(lab):
+    process, here = ask(lab, "yes")
+    assert not lab.heard("http")
+    lib.succeeded(lab.run(["allow", "yes", HOST]))
+    lib.wait_for((here / "code").exists, "the answer")
+    assert (here / "code").read_text() == "0\n" and len(lab.heard("http")) == 1
+    assert b"carrel allow yes www.example.org:80" in lib.read_until(process.stderr, b"--deny)", 5)
+
+
+def test_no(lab):
+    _, here = ask(lab, "no")
+    lib.succeeded(lab.run(["allow", "no", f"{HOST}:80", "--deny"]))
+    lib.wait_for((here / "code").exists, "the answer")
+    assert (here / "code").read_text() != "0\n" and not lab.heard("http")
+
+
+def test_no_answer_is_a_no(lab):
+    _, here = ask(lab, "silence", env={"CARREL_TEST_ASK": "2"})
+    lib.wait_for((here / "code").exists, "the time-out")
+    assert (here / "code").read_text() != "0\n" and not lab.heard("http")
+    told = lib.wait_for(lambda: of_kind(lab, "silence", "connect"), "the record")
+    assert [e["verdict"] for e in told] == ["refused"]
+
+
+def test_always_holds_for_the_next_box(lab):
+    _, here = ask(lab, "always")
+    lib.succeeded(lab.run(["allow", "always", HOST, "--always"]))
+    lib.wait_for((here / "code").exists, "the answer")
+    done = lab.run(["run", "-y", "--network", "allow", "--", *CURL, f"http://{HOST}/"])
+    assert lib.succeeded(done)
+    assert not (here / "carrel.json").is_file(), "the project's manifest is nobody's to write"
+
+
+# ---- limits -----------------------------------------------------------------------------
+
+
+def test_connections_at_once(lab):
+    server(lab, lambda connection, entry: connection.recv(1))
+    script = f"""
+import socket
+good = []
+for _ in range(5):
+    try:
+        s = socket.create_connection(("{HOST}", 80), 10)
+        s.settimeout(1)
+        s.recv(1)
+        break
+    except TimeoutError:
+        good.append(s)
+    except OSError:
+        print(len(good), "then reset")
+        break
+"""
+    done = lab.run(["run", "-y", "--name", "few", "--allow", HOST, "--limit", "connections=3", "--",
+                    lib.PYTHON, "-c", script])  # fmt: skip
+    assert lib.succeeded(done) == b"3 then reset\n"
+    assert [e["limit"] for e in events(lab, "few") if e["event"] == "limit"] == ["connections"]
+
+
+def download(lab, name, limit):
+    server(lab, lambda connection, entry: connection.sendall(bytes(2000000)))
+    script = f"""
+import socket
+s, n = socket.create_connection(("{HOST}", 80), 10), 0
+try:
+    while block := s.recv(65536):
+        n += len(block)
+    print(n, "end")
+except OSError:
+    print(n, "reset")
+"""
+    began = time.monotonic()
+    done = lab.run(["run", "-y", "--name", name, "--allow", HOST, "--limit", limit, "--",
+                    lib.PYTHON, "-c", script])  # fmt: skip
+    count, how = lib.succeeded(done).split()
+    return int(count), how, time.monotonic() - began
+
+
+def test_traffic_in_all(lab):
+    count, how, _ = download(lab, "cut", "traffic=1M")
+    assert count <= 1 << 20 and how == b"reset"
+    assert "traffic" in [e.get("limit") for e in events(lab, "cut")]
+
+
+def test_traffic_a_second(lab):
+    """Two megabytes at one a second take more than one; how much more is the machine's matter."""
+    count, how, took = download(lab, "slow", "rate=1M")
+    assert (count, how) == (2000000, b"end") and took > 1
+
+
+# ---- what is told -----------------------------------------------------------------------
+
+
+def test_the_last_line_and_the_way_to_allow_it(lab):
+    server(lab)
+    script = f"curl -sS http://{HOST}/; curl -sS http://telemetry.example.com/; true"
+    done = lab.run(["run", "-y", "--allow", HOST, "--", "sh", "-c", script])
+    assert b"1 host reached" in done.stderr and b"1 refused: telemetry.example.com" in done.stderr
+    assert b"--allow telemetry.example.com" in done.stderr
+
+
+def test_events_are_followed_while_they_happen(lab):
+    server(lab)
+    start(lab, "told", "--allow", HOST, cmd=f"sleep 1; curl -sS http://{HOST}/ >answer; sleep 1")
+    follow = lab.start(["events", "told", "-f", "--json"])
+    said = follow.communicate(timeout=lib.TIMEOUT)[0]
+    kinds = [json.loads(line)["event"] for line in said.splitlines()]
+    assert kinds[0] == "start" and kinds[-1] == "end"
+    assert {"lookup", "connect", "close"} <= set(kinds)
