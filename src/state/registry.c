@@ -49,6 +49,7 @@
 enum {
 	NAME_MAX_LENGTH = 63, /* what a host name may be */
 	LAST_NUMBER = 9999,
+	FIRST_FEW = 8,    /* numbers that are tried one after the other */
 	TRIES = 100,      /* a file that is gone again, or others that only look */
 	PAUSE_NS = 50000, /* a look is over in far less */
 	DIR_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC,
@@ -200,17 +201,62 @@ static void add_number(const char *name, int number, char ret[static NAME_MAX_LE
 		name, suffix);
 }
 
-static int find(try_fn *try, int dir, const char *name, enum claim_how how, struct claim *ret)
+static int try_numbers(try_fn *try, int dir, const char *name, int first, int last,
+	struct claim *ret)
 {
-	int last = how == CLAIM_STRICT ? 1 : LAST_NUMBER, rc = -EADDRINUSE, lock = -1;
+	int rc = -EADDRINUSE, lock = -1;
 	char candidate[NAME_MAX_LENGTH + 1];
 
-	for (int i = 1; i <= last && rc == -EADDRINUSE; i++) {
+	for (int i = first; i <= last && rc == -EADDRINUSE; i++) {
 		add_number(name, i, candidate);
 		rc = try(dir, candidate, &lock);
 	}
 	if (rc == 0)
 		*ret = (struct claim){ .name = mem_strdup(candidate), .lock = lock };
+	return rc;
+}
+
+static bool is_taken(try_fn *look, int dir, const char *name, int number)
+{
+	char candidate[NAME_MAX_LENGTH + 1];
+	int unused;
+
+	add_number(name, number, candidate);
+	return look(dir, candidate, &unused) == -EADDRINUSE;
+}
+
+/*
+ * Beside a thousand boxes to try all numbers takes longer than all else of a start. As a
+ * rule they are taken up to some number, which is found by halves.
+ */
+static int guess_free(try_fn *look, int dir, const char *name)
+{
+	int taken = FIRST_FEW, free = 2 * FIRST_FEW;
+
+	for (; free < LAST_NUMBER && is_taken(look, dir, name, free); free *= 2)
+		taken = free;
+	free = free < LAST_NUMBER ? free : LAST_NUMBER;
+	while (free - taken > 1) {
+		int middle = (taken + free) / 2;
+
+		if (is_taken(look, dir, name, middle))
+			taken = middle;
+		else
+			free = middle;
+	}
+	return free;
+}
+
+static int find(try_fn *try, try_fn *look, int dir, const char *name, enum claim_how how,
+	struct claim *ret)
+{
+	int rc = try_numbers(try, dir, name, 1, how == CLAIM_STRICT ? 1 : FIRST_FEW, ret);
+
+	if (rc != -EADDRINUSE || how == CLAIM_STRICT)
+		return rc;
+	rc = try_numbers(try, dir, name, guess_free(look, dir, name), LAST_NUMBER, ret);
+	if (rc == -EADDRINUSE)
+		rc = try_numbers(try, dir, name, FIRST_FEW + 1, LAST_NUMBER, ret);
 	return rc;
 }
 
@@ -265,9 +311,9 @@ int registry_claim(const char *name, enum claim_how how, struct claim *ret, stru
 		return rc;
 	made = make_directory(path);
 	dir = path ? open(path, DIR_FLAGS) : -1;
-	rc = made ? find(take_file, dir, name, how, ret) : -ENOENT;
+	rc = made ? find(take_file, look_file, dir, name, how, ret) : -ENOENT;
 	if (!is_settled(rc))
-		rc = find(take_socket, dir, name, how, ret);
+		rc = find(take_socket, look_socket, dir, name, how, ret);
 	return explain(rc, name, how, f);
 }
 
@@ -293,9 +339,9 @@ int registry_peek(const char *name, enum claim_how how, struct claim *ret, struc
 	if (rc < 0)
 		return rc;
 	dir = path ? open(path, DIR_FLAGS) : -1;
-	rc = could_be_made(path) ? find(look_file, dir, name, how, ret) : -ENOENT;
+	rc = could_be_made(path) ? find(look_file, look_file, dir, name, how, ret) : -ENOENT;
 	if (!is_settled(rc))
-		rc = find(look_socket, dir, name, how, ret);
+		rc = find(look_socket, look_socket, dir, name, how, ret);
 	return explain(rc, name, how, f);
 }
 

@@ -16,7 +16,7 @@
 struct fault;
 
 enum claim_how {
-	CLAIM_NEXT,   /* the name, or with -2, -3 ... the first that is free */
+	CLAIM_NEXT,   /* the name, or with -2, -3 ... one that is free, of a few the first */
 	CLAIM_STRICT, /* the name or a fault */
 };
 

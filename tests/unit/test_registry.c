@@ -225,6 +225,29 @@ static void test_all_taken(void **state)
 	registry_release(&first);
 }
 
+/* Dense up to some number, a few dozen looks find it; a gap below is found when all else is. */
+static void test_next_of_many(void **state)
+{
+	struct claim first, c;
+
+	assert_non_null(claim_as("x", CLAIM_STRICT, &first));
+	for (int i = 2; i <= 1000; i++)
+		assert_int_equal(link(lock_of("x"), lock_of(mem_printf("x-%d", i))), 0);
+	assert_string_equal(peek_as("x", CLAIM_NEXT), "x-1001");
+	assert_string_equal(claim_as("x", CLAIM_NEXT, &c), "x-1001");
+	registry_release(&c);
+	unlink(lock_of("x-5"));
+	assert_string_equal(claim_as("x", CLAIM_NEXT, &c), "x-5");
+	registry_release(&c);
+	assert_int_equal(link(lock_of("x"), lock_of("x-5")), 0);
+	for (int i = 1001; i <= 9999; i++)
+		assert_int_equal(link(lock_of("x"), lock_of(mem_printf("x-%d", i))), 0);
+	unlink(lock_of("x-77"));
+	assert_string_equal(claim_as("x", CLAIM_NEXT, &c), "x-77");
+	registry_release(&c);
+	registry_release(&first);
+}
+
 /* What somebody put there is neither followed nor waited for. */
 static void test_no_plain_files(void **state)
 {
@@ -701,6 +724,7 @@ int main(void)
 		TEST(test_names_that_are_paths),
 		TEST(test_long_names),
 		TEST(test_all_taken),
+		TEST(test_next_of_many),
 		TEST(test_no_plain_files),
 		TEST(test_many),
 		TEST(test_many_without_directory),
