@@ -559,7 +559,8 @@ def test_killed_at_any_moment(user):
         ack = user.project / f"ack-{i}"
         process = user.start(f"echo {i} >~/.claude/n-{i}; touch ack-{i}; sleep 0.00{i % 10}\n")
         if i % 2:
-            lib.wait_for(ack.exists, "the box")
+            lib.wait_for(lambda: ack.exists() or process.poll() is not None, "the box")
+            assert ack.exists(), (process.returncode, process.communicate())
         time.sleep(chance.uniform(0, 0.02))
         killed(process)
         ends += process.returncode == -signal.SIGKILL
