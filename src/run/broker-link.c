@@ -262,6 +262,15 @@ static void take_event(struct broker_link *l, const struct net_event *e)
 		l->tell(l->tell_ctx, e);
 }
 
+/* Each is two words between us and the box's init: never more of them than fit unheard. */
+static void owe(struct broker_link *l, unsigned int n)
+{
+	l->prompt = true;
+	l->owed += n;
+	if (l->need)
+		l->need(l->need_ctx, n);
+}
+
 /* One word of the broker; false when there is none now, or there will be no more. */
 static bool hear(struct broker_link *l, int flags)
 {
@@ -277,10 +286,9 @@ static bool hear(struct broker_link *l, int flags)
 		return false;
 	if (rc == 0 && m.word == BROKER_EVENT && n == sizeof(e))
 		take_event(l, &e);
-	else if (rc == 0 && m.word == BROKER_NEED && m.value <= BROKER_SPARE && l->need) {
-		l->prompt = true;
-		l->need(l->need_ctx, m.value);
-	} else if (rc == 0 && m.word == BROKER_DONE)
+	else if (rc == 0 && m.word == BROKER_NEED && m.value <= BROKER_SPARE - l->owed)
+		owe(l, m.value);
+	else if (rc == 0 && m.word == BROKER_DONE && l->ending)
 		leave(l);
 	else
 		lose(l);
@@ -356,6 +364,8 @@ void broker_spare(struct broker_link *l, int fd)
 {
 	const struct broker_message m = { .word = BROKER_SPARE_SOCKET };
 
+	if (l->owed)
+		l->owed--;
 	if (l->on)
 		broker_send(l->socket, &m, NULL, 0, &fd, 1, MSG_DONTWAIT);
 	close(fd);
@@ -374,6 +384,7 @@ void broker_end(struct broker_link *l)
 	if (!l->on)
 		return;
 	l->until = 0;
+	l->ending = true;
 	broker_send(l->socket, &m, NULL, 0, NULL, 0, MSG_DONTWAIT);
 	do {
 		broker_poll(l, &pfd);

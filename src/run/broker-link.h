@@ -44,7 +44,9 @@ struct broker_link {
 	/* Private. */
 	bool prompt;        /* it asks for sockets: then every word is heard at once */
 	long long until;    /* ms: until then its events wait; 0: they do not */
+	bool ending;        /* it was told that the box is dead */
 	unsigned int rules; /* that its policy has by now */
+	unsigned int owed;  /* sockets that it asked for and has not got */
 	int socket;
 	pid_t pid;
 };
