@@ -214,7 +214,8 @@ void query_start(struct query *q);
 /* Look the name up; conn_resolved() follows, perhaps at once. False: too many at once. */
 bool query_begin(const char *name);
 void query_answer(unsigned int i); /* a name server has said something */
-uint64_t query_tick(void);
+void query_tick(void);
+uint64_t query_due(void); /* apart: who is answered in a tick may begin the next one */
 
 /* conn.c */
 void conn_init(void);

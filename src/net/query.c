@@ -310,21 +310,26 @@ bool query_begin(const char *name)
 	return q;
 }
 
-uint64_t query_tick(void)
+void query_tick(void)
 {
-	uint64_t due = 0;
-
 	for (unsigned int i = 0; broker.lookups && i < QUERIES; i++) {
 		struct query *q = &broker.queries[i];
 
-		if (q->used && broker.now >= q->due) {
-			if (has_address(q))
-				conclude(q);
-			else
-				ask_next(q);
-		}
-		if (q->used)
-			due = broker_due(due, q->due);
+		if (!q->used || broker.now < q->due)
+			continue;
+		if (has_address(q))
+			conclude(q);
+		else
+			ask_next(q);
 	}
+}
+
+uint64_t query_due(void)
+{
+	uint64_t due = 0;
+
+	for (unsigned int i = 0; broker.lookups && i < QUERIES; i++)
+		if (broker.queries[i].used)
+			due = broker_due(due, broker.queries[i].due);
 	return due;
 }

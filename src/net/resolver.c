@@ -385,21 +385,21 @@ void resolver_client(unsigned int i)
 
 uint64_t resolver_tick(void)
 {
-	uint64_t due = query_tick();
+	uint64_t due;
 
+	query_tick();
 	while (broker.put_off != NONE &&
 		((broker.lookups < QUERIES && broker.asks.left) ||
 			broker.waiters[broker.put_off].due <= broker.now))
 		take_up();
+	due = query_due();
 	if (broker.put_off != NONE)
 		due = broker_due(due, broker.waiters[broker.put_off].due);
 	for (unsigned int i = 0; i < DNS_CLIENTS; i++) {
 		struct dns_client *c = &broker.dns_clients[i];
 
-		if (c->used && broker.now >= c->until) {
-			c->until = broker.now + CLIENT_MS;
+		if (c->used && broker.now >= c->until)
 			drop_client(c);
-		}
 		if (c->used)
 			due = broker_due(due, c->until);
 	}
