@@ -145,7 +145,7 @@ struct port {
 
 /* So many of something may be done now; with time there are more. */
 struct bucket {
-	unsigned int left;
+	uint64_t left;
 	uint64_t filled; /* ms: when more were added */
 };
 
@@ -159,10 +159,9 @@ struct broker {
 	uint64_t last_id;
 
 	uint64_t bytes_left; /* of the limit */
-	uint64_t tokens;     /* bytes that the rate lets through now */
-	uint64_t filled;     /* ms: when tokens were last added */
 	uint64_t limit_told; /* ms */
 
+	struct bucket rate;    /* bytes that may go through now */
 	struct bucket accepts; /* connections of the box that may be taken now */
 	bool paused;           /* there are none, and the listener is not listened to */
 	struct bucket asks;    /* names that may be asked for outside now */

@@ -20,11 +20,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/*
- * The kernel lets a user have 64 MiB of pipes, and gives tiny ones after that: to all
- * programs of the user. So a box has a part of it, 1 MiB each.
- */
-enum { EVENTS = 64, RATE_TICK_MS = 10, QUIET_MS = 500, LAST_MS = 1000, PIPES = 16 };
+enum {
+	EVENTS = 64,
+	RATE_TICK_MS = 10,
+	FILL_MS = 60000, /* of silence: after that long every bucket is full */
+	QUIET_MS = 500,
+	LAST_MS = 1000,
+	/*
+	 * The kernel lets a user have 64 MiB of pipes, and gives tiny ones after that: to all
+	 * programs of the user. So a box has a part of it, 1 MiB each.
+	 */
+	PIPES = 16,
+};
 
 /*
  * A connection that is over takes one of the machine's 28,232 ports for another minute, and
@@ -68,23 +75,6 @@ void broker_event(struct net_event *e)
 
 /* ---- limits ---- */
 
-static void refill(void)
-{
-	const uint64_t rate = broker.config->rate;
-	uint64_t passed = broker.now - broker.filled, most = rate / 4 + 1;
-
-	if (!rate) {
-		broker.tokens = UINT64_MAX;
-		return;
-	}
-	if (passed < RATE_TICK_MS)
-		return;
-	broker.filled = broker.now;
-	broker.tokens += rate * (passed < 1000 ? passed : 1000) / 1000;
-	if (broker.tokens > most)
-		broker.tokens = most;
-}
-
 void broker_limit(const char *which)
 {
 	struct net_event e = { .kind = NET_LIMIT };
@@ -96,15 +86,26 @@ void broker_limit(const char *which)
 	broker_event(&e);
 }
 
-static void fill(struct bucket *b, unsigned int a_second, unsigned int most)
+/* What has passed and is not enough for one more is kept for the next time. */
+static void fill(struct bucket *b, uint64_t a_second, uint64_t most)
 {
-	uint64_t more = (broker.now - b->filled) * a_second / 1000;
+	uint64_t passed = broker.now - b->filled;
+	uint64_t more = (passed < FILL_MS ? passed : FILL_MS) * a_second / 1000;
 
 	if (!more)
 		return;
 	b->filled = broker.now;
-	more += b->left;
-	b->left = more < most ? (unsigned int)more : most;
+	b->left = b->left + more < most ? b->left + more : most;
+}
+
+static void fill_rate(void)
+{
+	const uint64_t rate = broker.config->rate;
+
+	if (!rate)
+		broker.rate.left = UINT64_MAX;
+	else if (broker.now - broker.rate.filled >= RATE_TICK_MS)
+		fill(&broker.rate, rate, rate / 4 + 1);
 }
 
 static void pace(void)
@@ -173,14 +174,12 @@ static void listen_to_box(const int fds[2])
 
 static bool hear_supervisor(void)
 {
-	union {
-		struct policy_rule rule;
-	} body;
+	struct policy_rule rule;
 	struct broker_message m;
 	int fds[2], rc;
 	size_t n;
 
-	rc = broker_receive(broker.supervisor, &m, &body, sizeof(body), &n, fds, MSG_DONTWAIT);
+	rc = broker_receive(broker.supervisor, &m, &rule, sizeof(rule), &n, fds, MSG_DONTWAIT);
 	if (rc == -EAGAIN)
 		return false;
 	if (rc < 0)
@@ -189,8 +188,8 @@ static bool hear_supervisor(void)
 		listen_to_box(fds);
 		return true;
 	}
-	if (m.word == BROKER_RULE && n == sizeof(body.rule))
-		add_rule(&body.rule);
+	if (m.word == BROKER_RULE && n == sizeof(rule))
+		add_rule(&rule);
 	else if (m.word == BROKER_PORT)
 		set_port((uint16_t)(m.value >> 16), (uint16_t)m.value, take_fd(&fds[0]));
 	else if (m.word == BROKER_SPARE_SOCKET)
@@ -251,7 +250,7 @@ static void trim(void)
 static int timeout(uint64_t due)
 {
 	if (broker.ready != NONE)
-		due = broker.tokens ? broker.now : broker_due(due, broker.now + RATE_TICK_MS);
+		due = broker.rate.left ? broker.now : broker_due(due, broker.now + RATE_TICK_MS);
 	if (!broker.trimmed)
 		due = broker_due(due, broker.now + QUIET_MS);
 	if (broker.paused || (broker.put_off != NONE && !broker.asks.left))
@@ -271,7 +270,7 @@ static int turn(int wait)
 	int n = epoll_wait(broker.epoll, events, EVENTS, wait < 0 ? timeout(due) : wait);
 
 	broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
-	refill();
+	fill_rate();
 	for (int i = 0; i < n; i++)
 		dispatch(&events[i]);
 	conn_run();
@@ -363,11 +362,11 @@ static int begin(struct fault *f)
 		broker_watch(broker.supervisor, WATCH_SUPERVISOR, 0, EPOLLIN | EPOLLET) < 0)
 		return fault_set(f, errno, "start the broker");
 	broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
-	broker.filled = broker.now;
+	broker.rate.filled = broker.now;
 	broker.accepts = (struct bucket){ BROKER_CONNECTIONS, broker.now };
 	broker.asks = (struct bucket){ ASKS, broker.now };
 	broker.bytes_left = broker.config->bytes ? broker.config->bytes : UINT64_MAX;
-	refill();
+	fill_rate();
 	resolver_init();
 	conn_init();
 	return jail_enter(f);

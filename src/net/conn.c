@@ -243,7 +243,7 @@ static void put_ready(struct conn *c)
 
 static void relay(struct conn *c, bool go_up, bool go_down)
 {
-	uint64_t room = broker.bytes_left < broker.tokens ? broker.bytes_left : broker.tokens;
+	uint64_t room = broker.bytes_left < broker.rate.left ? broker.bytes_left : broker.rate.left;
 	const uint64_t before = room;
 	enum pump_result up = PUMP_WAIT, down = PUMP_WAIT;
 
@@ -254,7 +254,7 @@ static void relay(struct conn *c, bool go_up, bool go_down)
 	if (broker.config->bytes)
 		broker.bytes_left -= before - room;
 	if (broker.config->rate)
-		broker.tokens -= before - room;
+		broker.rate.left -= before - room;
 	if (!broker.bytes_left) {
 		broker_limit("traffic");
 		up = PUMP_BREAK;
@@ -295,7 +295,7 @@ void conn_run(void)
 {
 	int next, first = broker.ready;
 
-	if (!broker.tokens)
+	if (!broker.rate.left)
 		return;
 	broker.ready = NONE;
 	for (int i = first; i != NONE; i = next) {
