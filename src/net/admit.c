@@ -60,24 +60,27 @@ static struct verdict choose(struct conn *c, const struct address *a, unsigned i
 	struct verdict no = { .reason = POLICY_UNLISTED, .rule = -1 };
 	struct dial *d = &c->dial;
 	unsigned int of[2] = { 0 };
-	struct address yes[2][CANDIDATES];
+	struct address yes[2][CANDIDATES], refused = c->address;
 
 	for (unsigned int i = 0; i < n && i < CANDIDATES; i++) {
 		struct verdict v = judge_address(c, &a[i]);
 		int family = a[i].family == ADDRESS_V4;
 
-		if (v.allowed)
+		if (v.allowed) {
 			yes[family][of[family]++] = a[i];
-		else
+		} else {
 			no = v;
-		if (!v.allowed)
-			c->address = a[i];
+			refused = a[i];
+		}
 	}
 	for (unsigned int i = 0; i < CANDIDATES; i++)
 		for (int family = 0; family < 2; family++)
 			if (i < of[family] && d->n < CANDIDATES)
 				d->candidate[d->n++] = yes[family][i];
-	return d->n ? (struct verdict){ .allowed = true } : no;
+	if (d->n)
+		return (struct verdict){ .allowed = true };
+	c->address = refused;
+	return no;
 }
 
 static void dial_name(struct conn *c)
@@ -138,6 +141,7 @@ static void judge(struct conn *c)
 		v = (struct verdict){ .reason = POLICY_NO_NAME, .rule = -1 };
 	else
 		v = judge_address(c, &c->address);
+	c->reason = v.reason;
 	if (!v.allowed && may_ask(v))
 		hold(c);
 	else if (!v.allowed)

@@ -69,6 +69,7 @@ struct dial {
 
 struct conn {
 	uint8_t state; /* enum conn_state */
+	uint8_t reason; /* enum policy_reason: why it is allowed, or held */
 	bool inbound;
 	bool watched;  /* the client is in the epoll set */
 	bool ready;    /* in the list of those with more to do */
@@ -101,7 +102,8 @@ struct waiter {
 	socklen_t from_size;
 	char info[64]; /* the control message that says which of our addresses it asked */
 	size_t info_size;
-	uint64_t due; /* ms: of one that was put off */
+	uint64_t due;   /* ms: of one that was put off */
+	uint8_t reason; /* enum policy_reason: why it may be asked */
 	struct dns_query query;
 };
 

@@ -310,8 +310,7 @@ void conn_run(void)
 
 void conn_established(struct conn *c)
 {
-	const struct verdict yes = { .allowed = true,
-		.reason = broker.config->policy.open ? POLICY_OPEN : POLICY_BY_RULE };
+	const struct verdict yes = { .allowed = true, .reason = c->reason };
 
 	conn_tune(c->server);
 	conn_set_state(c, CONN_OPEN);
@@ -327,7 +326,7 @@ void conn_established(struct conn *c)
 
 void conn_fail(struct conn *c, int error)
 {
-	const struct verdict yes = { .allowed = true, .reason = POLICY_BY_RULE };
+	const struct verdict yes = { .allowed = true, .reason = c->reason };
 
 	tell_connect(c, yes, error);
 	conn_answer(c, true, error);
@@ -343,7 +342,22 @@ void conn_refuse(struct conn *c, struct verdict v)
 
 /* ---- time ---- */
 
-static uint64_t tick_list(const struct conn_list *list, int error)
+static void head_is_late(struct conn *c)
+{
+	conn_end(c, false); /* it asked for nothing that could be told of */
+}
+
+static void answer_is_late(struct conn *c)
+{
+	conn_refuse(c, (struct verdict){ .reason = c->reason, .rule = -1 });
+}
+
+static void socket_is_late(struct conn *c)
+{
+	conn_fail(c, ETIMEDOUT);
+}
+
+static uint64_t tick_list(const struct conn_list *list, void (*late)(struct conn *c))
 {
 	uint64_t due = 0;
 	int next;
@@ -354,11 +368,8 @@ static uint64_t tick_list(const struct conn_list *list, int error)
 		next = c->next;
 		if (broker.now < c->due)
 			due = broker_due(due, c->due);
-		else if (error)
-			conn_fail(c, error);
 		else
-			conn_refuse(c,
-				(struct verdict){ .reason = POLICY_UNLISTED, .rule = -1 });
+			late(c);
 	}
 	return due;
 }
@@ -367,9 +378,9 @@ uint64_t conn_tick(void)
 {
 	uint64_t due = conn_tick_dialling();
 
-	due = broker_due(due, tick_list(&broker.held, 0));
-	due = broker_due(due, tick_list(&broker.heads, ETIMEDOUT));
-	return broker_due(due, tick_list(&broker.waiting, ETIMEDOUT));
+	due = broker_due(due, tick_list(&broker.heads, head_is_late));
+	due = broker_due(due, tick_list(&broker.held, answer_is_late));
+	return broker_due(due, tick_list(&broker.waiting, socket_is_late));
 }
 
 /* What came out of the box is all on its way: the kernel sees to the rest. */

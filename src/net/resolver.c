@@ -103,7 +103,7 @@ static void tell(const struct dns_query *q, struct verdict v, int error)
 /* The name has been looked up: error says with what result. */
 static void answer_lookup(const struct waiter *w, int error)
 {
-	const struct verdict yes = { .allowed = true, .reason = POLICY_BY_RULE };
+	const struct verdict yes = { .allowed = true, .reason = w->reason };
 	struct address both[2];
 	struct dns_reply reply = { .address = both, .ttl = TTL, .ede = DNS_EDE_NONE };
 	int number = synth_find(&broker.synth, w->query.name);
@@ -275,6 +275,7 @@ static void question(struct waiter *w, const uint8_t *bytes, size_t n)
 	v = policy_name(&broker.config->policy, w->query.name);
 	to_ask = broker.config->ask && v.reason == POLICY_UNLISTED;
 	v.allowed |= to_ask; /* the connection is what is asked about */
+	w->reason = v.reason;
 	if (!v.allowed)
 		answer_refused(w, v);
 	else if (w->query.type == DNS_A || w->query.type == DNS_AAAA)
