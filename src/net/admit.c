@@ -125,16 +125,18 @@ void conn_resolved(const char *name, int error)
 	}
 }
 
+/* Told like all others, since it may be one that the user was asked about. */
+static void no_traffic(struct conn *c)
+{
+	broker_limit("traffic");
+	conn_fail(c, EDQUOT);
+}
+
 static void judge(struct conn *c)
 {
 	const struct policy *p = &broker.config->policy;
 	struct verdict v;
 
-	if (!broker.bytes_left) {
-		broker_limit("traffic");
-		conn_end(c, false);
-		return;
-	}
 	if (c->name)
 		v = policy_connect(p, c->name, c->port);
 	else if (synth_is_range(&c->address))
@@ -142,10 +144,12 @@ static void judge(struct conn *c)
 	else
 		v = judge_address(c, &c->address);
 	c->reason = v.reason;
-	if (!v.allowed && may_ask(v))
+	if (!v.allowed && may_ask(v) && broker.bytes_left)
 		hold(c);
 	else if (!v.allowed)
 		conn_refuse(c, v);
+	else if (!broker.bytes_left)
+		no_traffic(c);
 	else if (c->name)
 		dial_name(c);
 	else {

@@ -219,7 +219,7 @@ static void put_connection(struct json *j, const struct net_event *e)
 		json_bool(j, "inbound", true);
 }
 
-/* What the resolver says by an errno has other words than files. */
+/* What the broker says by an errno has other words than files. */
 static const char *error_text(int error)
 {
 	switch (error) {
@@ -231,6 +231,8 @@ static const char *error_text(int error)
 		return "the lookup failed";
 	case ENOSPC:
 		return "too many names";
+	case EDQUOT:
+		return "the limit of traffic is reached";
 	default:
 		return strerror(error);
 	}
