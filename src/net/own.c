@@ -12,6 +12,7 @@
 #include "net/policy.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -60,8 +61,9 @@ bool own_learn(struct policy *p, const struct address *a)
 	int s = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool own;
 
+	/* Without the family there is nothing to dial it with; else there may be, in a moment. */
 	if (s < 0)
-		return true; /* nor will there be one to dial it with */
+		return errno == EAFNOSUPPORT;
 	own = v4 ? is_own_v4(s, a) : is_own_v6(s, a);
 	close(s);
 	return !own || policy_own(p, a);

@@ -14,7 +14,8 @@ struct policy;
 
 /*
  * Ask the kernel about this address, and add it to the policy if it is the machine's own.
- * False when it is and the policy has no more room: then it must not be dialled.
+ * False when it is and the policy has no more room, or the kernel cannot be asked now: then it
+ * must not be dialled.
  */
 bool own_learn(struct policy *p, const struct address *a);
 
