@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -72,12 +73,9 @@ int steer_ports(struct steer *s, const struct plan *p, struct fault *f)
 	return rc;
 }
 
-static void hand_over(struct steer *s)
+static int hand_over(struct steer *s, struct steer_port *port)
 {
-	for (unsigned int i = 0; i < s->n_ports; i++)
-		if (s->ports[i].listener >= 0)
-			broker_port(s->broker, take_fd(&s->ports[i].listener),
-				s->ports[i].pair);
+	return broker_port(s->broker, take_fd(&port->listener), port->pair);
 }
 
 /* ---- what is asked of the box ---- */
@@ -119,9 +117,13 @@ static int decide(void *ctx, const char *entry, bool deny, struct fault *f)
 static int remove_port(struct steer *s, struct port_pair pair, struct fault *f)
 {
 	for (unsigned int i = 0; i < s->n_ports; i++) {
+		int rc;
+
 		if (s->ports[i].pair.host != pair.host)
 			continue;
-		broker_port(s->broker, -1, s->ports[i].pair);
+		rc = broker_port(s->broker, -1, s->ports[i].pair);
+		if (rc < 0)
+			return fault_set(f, -rc, "tell the broker to close port %u", pair.host);
 		s->ports[i] = s->ports[--s->n_ports];
 		return 0;
 	}
@@ -143,9 +145,13 @@ static int change_port(void *ctx, const char *spec, bool remove, struct fault *f
 	if (remove)
 		return remove_port(s, pair, f);
 	rc = add_port(s, pair, f);
+	if (rc < 0)
+		return rc;
+	rc = hand_over(s, &s->ports[s->n_ports - 1]);
 	if (rc == 0)
-		hand_over(s);
-	return rc;
+		return 0;
+	s->n_ports--;
+	return fault_set(f, -rc, "give port %u to the broker", pair.host);
 }
 
 static const struct control_ops ops = {
@@ -162,10 +168,14 @@ static bool is_asked(const struct steer *s, const char *host, uint16_t port)
 	return false;
 }
 
-/* Over whatever is on the screen, with a bell: the box waits for this. */
+/*
+ * Over whatever is on the screen, with a bell: the box waits for this. Where nobody reads, it is
+ * left out: `carrel ps` shows it too, and the box's limits must not wait for a reader.
+ */
 static void show_question(const struct steer *s, const char *host, uint16_t port)
 {
 	const bool bell = isatty(STDERR_FILENO);
+	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
 	char line[NAME_SIZE + 256];
 	int n = snprintf(line, sizeof(line),
 		"%s%scarrel: %s:%u is not in the list and waits for you: carrel allow %s %s:%u "
@@ -173,8 +183,10 @@ static void show_question(const struct steer *s, const char *host, uint16_t port
 		s->raw ? "\r\n" : "", bell ? "\a" : "", host, port, s->plan->name, host, port,
 		s->raw ? "\r" : "");
 
-	if (write(STDERR_FILENO, line, n < (int)sizeof(line) ? (size_t)n : sizeof(line)) < 0)
-		return; /* then `carrel ps` is the only place to see it */
+	if (poll(&room, 1, 0) <= 0 || !(room.revents & POLLOUT) ||
+		write(STDERR_FILENO, line, n < (int)sizeof(line) ? (size_t)n : sizeof(line)) <
+			0)
+		return;
 }
 
 static void begin_waiting(struct steer *s, const struct net_event *e)
@@ -187,10 +199,12 @@ static void begin_waiting(struct steer *s, const struct net_event *e)
 	snprintf(w.host, sizeof(w.host), strchr(text, ':') ? "[%s]" : "%s", text);
 	if (e->name[0])
 		strcpy(w.host, e->name);
+	/* A box that asks about more than anybody could answer is not shown them all. */
+	if (s->n_waiting == STEER_WAITING)
+		return;
 	if (!is_asked(s, w.host, w.port))
 		show_question(s, w.host, w.port);
-	if (s->n_waiting < STEER_WAITING)
-		s->waiting[s->n_waiting++] = w;
+	s->waiting[s->n_waiting++] = w;
 }
 
 void steer_event(void *ctx, const struct net_event *e)
@@ -214,7 +228,9 @@ void steer_begin(struct steer *s)
 	struct fault f = { 0 };
 
 	s->since = (long long)time(NULL);
-	hand_over(s);
+	/* A broker that is lost already has no ports, which will be told. */
+	for (unsigned int i = 0; i < s->n_ports; i++)
+		hand_over(s, &s->ports[i]);
 	/* Without a runtime directory nobody can ask; the box runs all the same. */
 	control_open(&s->control, s->plan->name, &ops, s, &f);
 }
