@@ -377,7 +377,7 @@ static int bind_socket(int type, uint16_t port, bool v6)
 	return s;
 }
 
-static bool has_v6(void)
+bool egress_has_v6(void)
 {
 	int s = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
@@ -386,12 +386,10 @@ static bool has_v6(void)
 	return s >= 0;
 }
 
-const char *egress_make(int *ret_listener, int *ret_resolver)
+const char *egress_make(bool v6, int *ret_listener, int *ret_resolver)
 {
-	bool v6 = has_v6();
-	int rc = make_routes(&v6);
-
 	const char *what = "route the box's addresses to its loopback";
+	int rc = make_routes(&v6);
 
 	if (rc == 0) {
 		what = "redirect connections with nf_tables";

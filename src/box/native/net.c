@@ -36,6 +36,7 @@ static struct {
 	const char *what;
 	pid_t pid;
 	int pidfd;
+	bool v6; /* asked before the helper is there: the answer may be an errno */
 } helper;
 
 static char stack[64 * 1024] __attribute__((aligned(4096)));
@@ -73,7 +74,7 @@ static const char *hand_out(const struct native *n)
 {
 	int ends[2] = { -1, -1 };
 	const char *what = n->frame->proxy ? egress_make_proxy(PROXY_PORT, &ends[0])
-					   : egress_make(&ends[0], &ends[1]);
+					   : egress_make(helper.v6, &ends[0], &ends[1]);
 
 	if (!what &&
 		wire_send_fds(n->control, &(struct wire){ .type = WIRE_NET }, ends,
@@ -104,6 +105,7 @@ int step_net(struct native *n, struct fault *f)
 {
 	if (n->frame->network == NETWORK_HOST)
 		return 0;
+	helper.v6 = network_is_brokered(n->frame->network) && egress_has_v6();
 	helper.pid = clone(helper_main, stack + sizeof(stack), CLONE_VM | CLONE_PIDFD | SIGCHLD,
 		n, &helper.pidfd);
 	if (helper.pid < 0)
