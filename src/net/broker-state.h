@@ -68,7 +68,7 @@ struct dial {
 };
 
 struct conn {
-	uint8_t state; /* enum conn_state */
+	uint8_t state;  /* enum conn_state */
 	uint8_t reason; /* enum policy_reason: why it is allowed, or held */
 	bool inbound;
 	bool watched;  /* the client is in the epoll set */

@@ -250,7 +250,8 @@ static void trim(void)
 static int timeout(uint64_t due)
 {
 	if (broker.ready != NONE)
-		due = broker.rate.left ? broker.now : broker_due(due, broker.now + RATE_TICK_MS);
+		due = broker.rate.left ? broker.now
+				       : broker_due(due, broker.now + RATE_TICK_MS);
 	if (!broker.trimmed)
 		due = broker_due(due, broker.now + QUIET_MS);
 	if (broker.paused || (broker.put_off != NONE && !broker.asks.left))

@@ -243,7 +243,8 @@ static void put_ready(struct conn *c)
 
 static void relay(struct conn *c, bool go_up, bool go_down)
 {
-	uint64_t room = broker.bytes_left < broker.rate.left ? broker.bytes_left : broker.rate.left;
+	uint64_t room =
+		broker.bytes_left < broker.rate.left ? broker.bytes_left : broker.rate.left;
 	const uint64_t before = room;
 	enum pump_result up = PUMP_WAIT, down = PUMP_WAIT;
 
