@@ -98,7 +98,7 @@ void harness_network(const struct harness *h, const struct job *job, struct requ
 	name_vec hosts = { 0 };
 
 	r->network = request_mode(r, mode);
-	if (r->network != NETWORK_ALLOW && r->network != NETWORK_OPEN)
+	if (!network_is_brokered(r->network))
 		return;
 	memset(&r->hosts, 0, sizeof(r->hosts));
 	if (own)

@@ -2,15 +2,18 @@
  * net/broker-state.h - what the parts of the broker share
  *
  *	broker.c     start, loop, the supervisor's words
- *	resolver.c   the box's questions, and ours to the host's name server
+ *	resolver.c   the box's questions
+ *	query.c      ours to the host's name servers
  *	admit.c, dial.c, conn.c   connections: judge, dial, relay: net/conn.h
  *
  * All of it is one static struct of fixed tables: nothing is allocated, and what a box
  * can make the broker hold is bounded by their sizes. They begin as zeros, and a page of
  * them that is never used costs nothing.
  *
- * Everything waits in one epoll(7), edge-triggered. A slot that was freed is not given out
- * again before all events of one wait are handled, since some may still be about it.
+ * Everything waits in one epoll(7): connections edge-triggered; the box's listener and its
+ * questions by level, so that a flood is read a part at a time. A connection's slot that was
+ * freed is not given out again before all events of one wait are handled, since some may still
+ * be about it; those of lookups are, and whoever reads there for nothing finds nothing.
  */
 #ifndef NET_BROKER_STATE_H
 #define NET_BROKER_STATE_H
@@ -218,16 +221,20 @@ void query_answer(unsigned int i); /* a name server has said something */
 void query_tick(void);
 uint64_t query_due(void); /* apart: who is answered in a tick may begin the next one */
 
+/* admit.c */
+void conn_accept(void);
+void conn_resolved(const char *name, int error);
+void conn_policy_changed(void);
+
+/* dial.c */
+void conn_accept_port(unsigned int i);
+void conn_spare(int fd); /* a socket of the box's network has come; NONE: look what waits */
+void conn_dialled(unsigned int i, unsigned int attempt, uint32_t events);
+
 /* conn.c */
 void conn_init(void);
-void conn_accept(void);
-void conn_accept_port(unsigned int i);
-void conn_spare(int fd); /* a socket of the box's network has come */
-void conn_resolved(const char *name, int error);
-void conn_tune(int fd); /* no waiting for more to send */
+void conn_tune(int fd); /* no waiting for more to send; to close it is to reset it */
 void conn_ready(unsigned int i, uint32_t events);
-void conn_dialled(unsigned int i, unsigned int attempt, uint32_t events);
-void conn_policy_changed(void);
 void conn_run(void);   /* those that have more to do */
 void conn_sweep(void); /* slots of what is over become free */
 bool conn_all_sent(void);

@@ -16,7 +16,7 @@
  *	RULE ...        ─▶    one more rule of the policy
  *	PORT + 1 fd     ─▶    a listener of the host, for a server in the box
  *	                ◀─    NEED                                sockets of the box's network
- *	SOCKET + 1 fd   ─▶    one of them
+ *	SPARE_SOCKET    ─▶    one of them, a fd
  *	END             ─▶
  *	                ◀─    EVENT ... of what was open, then DONE
  *

@@ -1,5 +1,6 @@
 /*
- * net/conn.h - one connection, as the files that bring it about share it
+ * net/conn.h - one connection, as the files that bring it about share it; what the rest of
+ * the broker calls is in net/broker-state.h
  *
  *	admit.c   accepts, reads what a client says to an explicit proxy, judges
  *	dial.c    dials: outside, or a server in the box
@@ -13,7 +14,6 @@
 #include <sys/epoll.h>
 
 enum {
-	GIVE_UP_MS = 30000,
 	BOTH = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 };
 

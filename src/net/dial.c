@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 enum {
+	GIVE_UP_MS = 30000,
 	HEAD_START_MS = 250,
 	PATIENCE_MS = 2500, /* with an attempt, where others wait for its place */
 };

@@ -2,7 +2,7 @@
  * net/event.h - what the broker tells the supervisor of
  *
  * One fixed struct for each event, sent over a socket between the two. The broker parses
- * hostile bytes, so whoever reads an event checks it: event_is_sane().
+ * hostile bytes, so whoever reads an event checks it: net_event_is_sane().
  */
 #ifndef NET_EVENT_H
 #define NET_EVENT_H

@@ -61,7 +61,7 @@ bool own_learn(struct policy *p, const struct address *a)
 	int s = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool own;
 
-	/* Without the family there is nothing to dial it with; else there may be, in a moment. */
+	/* Without the family nothing can dial it; else something may, in a moment. */
 	if (s < 0)
 		return errno == EAFNOSUPPORT;
 	own = v4 ? is_own_v4(s, a) : is_own_v6(s, a);

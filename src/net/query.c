@@ -4,11 +4,12 @@
  * Answers may be forged: there are a socket and an id for each lookup that nobody can guess,
  * and net/lookup.h believes nothing else.
  */
-#include "net/conn.h"
+#include "net/broker-state.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -111,7 +111,7 @@ int request_settle(struct request *r, struct fault *f)
 	bool broker;
 
 	r->network = request_mode(r, r->network);
-	broker = r->network == NETWORK_ALLOW || r->network == NETWORK_OPEN;
+	broker = network_is_brokered(r->network);
 	if (!broker && r->hosts.n)
 		return cannot(r,
 			mem_printf("%s %s", r->hosts.v[0].origin,

@@ -181,7 +181,7 @@ static void add_host_etc(struct plan *p, const struct layout_etc *l, const struc
 static void add_etc(const struct host *h, struct plan *p)
 {
 	bool shared_net = p->frame.network == NETWORK_HOST;
-	bool broker = p->frame.network == NETWORK_ALLOW || p->frame.network == NETWORK_OPEN;
+	bool broker = network_is_brokered(p->frame.network);
 
 	add_accounts(p, h);
 	add_named(p, "/etc/hostname", mem_printf("%s\n", p->name));

@@ -148,7 +148,7 @@ static void json_rules(struct json *j, const char *key, const net_rule_vec *rule
 /* What the broker is given; there is none in the other modes. */
 static void json_egress(struct json *j, const struct plan *p)
 {
-	if (p->frame.network != NETWORK_ALLOW && p->frame.network != NETWORK_OPEN)
+	if (!network_is_brokered(p->frame.network))
 		return;
 	json_open(j, "egress", '{');
 	json_rules(j, "allow", &p->net_rules, false);

@@ -98,7 +98,7 @@ static const char *value_of(const struct request *r, const char *name)
 
 void base_url_hosts(const struct harness *h, const struct agent *a, struct request *r)
 {
-	if (r->network != NETWORK_ALLOW && r->network != NETWORK_OPEN)
+	if (!network_is_brokered(r->network))
 		return;
 	for (size_t i = 0; h->variables && h->variables[i]; i++) {
 		const char *name = h->variables[i], *value;

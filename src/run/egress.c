@@ -109,7 +109,7 @@ int egress_policy(const struct request *r, const struct policy **ret, struct fau
 	const struct policy *made = NULL;
 	int rc = 0;
 
-	if (r->network == NETWORK_ALLOW || r->network == NETWORK_OPEN) {
+	if (network_is_brokered(r->network)) {
 		policy_init(&policy, r->network == NETWORK_OPEN);
 		rc = add_entries(r, f);
 		if (rc == 0)

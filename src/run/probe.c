@@ -4,9 +4,9 @@
  * read only afterwards, to advise, never to decide: on Ubuntu 24.04 a user namespace
  * can be made, and is useless, whatever sysctl says.
  */
+#include "run/probe.h"
 #include "run/broker-link.h"
 #include "run/egress.h"
-#include "run/probe.h"
 #include "run/run.h"
 #include "box/engine.h"
 #include "plan/plan.h"
@@ -144,7 +144,6 @@ static int try_box(const char *dir, enum network network, struct fault *f)
 
 	if (rc == 0)
 		rc = egress_policy(&request, &trial.policy, f);
-
 	if (rc < 0) {
 		snprintf(f->step, sizeof(f->step), "%s",
 			strstr(f->text, "Landlock") ? "landlock" : "clone");

@@ -169,8 +169,8 @@ static bool is_asked(const struct steer *s, const char *host, uint16_t port)
 }
 
 /*
- * Over whatever is on the screen, with a bell: the box waits for this. Where nobody reads, it is
- * left out: `carrel ps` shows it too, and the box's limits must not wait for a reader.
+ * Over whatever is on the screen, with a bell: the box waits for this. Where nobody reads, it
+ * is left out: `carrel ps` shows it too, and the box's limits must not wait for a reader.
  */
 static void show_question(const struct steer *s, const char *host, uint16_t port)
 {

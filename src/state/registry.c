@@ -420,7 +420,9 @@ int registry_list(registry_boxes *ret, struct fault *f)
 	DIR *d = copy < 0 ? NULL : fdopendir(copy);
 
 	if (!d)
-		return f->err == ENOENT ? 0 : dir < 0 ? dir : fault_set(f, errno, "read it");
+		return f->err == ENOENT ? 0
+			: dir < 0       ? dir
+				  : fault_set(f, errno, "read %s", str_visible(xdg_runtime()));
 	for (struct dirent *e; (e = readdir(d));) {
 		const char *name;
 
