@@ -56,11 +56,21 @@ uint64_t broker_due(uint64_t a, uint64_t b)
 	return !a || (b && b < a) ? b : a;
 }
 
-int broker_watch(int fd, enum watch what, unsigned int index, uint32_t events)
+static int control(int how, int fd, enum watch what, unsigned int index, uint32_t events)
 {
 	struct epoll_event e = { .events = events, .data.u64 = (uint64_t)what << 32 | index };
 
-	return epoll_ctl(broker.epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+	return epoll_ctl(broker.epoll, how, fd, &e) < 0 ? -errno : 0;
+}
+
+int broker_watch(int fd, enum watch what, unsigned int index, uint32_t events)
+{
+	return control(EPOLL_CTL_ADD, fd, what, index, events);
+}
+
+int broker_rewatch(int fd, enum watch what, unsigned int index, uint32_t events)
+{
+	return control(EPOLL_CTL_MOD, fd, what, index, events);
 }
 
 /* Waits when the supervisor is behind. When it is gone there is nothing left to do. */
@@ -110,8 +120,6 @@ static void fill_rate(void)
 
 static void pace(void)
 {
-	struct epoll_event e = { .data.u64 = (uint64_t)WATCH_LISTENER << 32 };
-
 	if (!broker.asks.left && broker.put_off != NONE)
 		broker_limit("lookups a second");
 	fill(&broker.accepts, ACCEPTS_A_SECOND, BROKER_CONNECTIONS);
@@ -119,8 +127,7 @@ static void pace(void)
 	if (broker.listener < 0 || broker.paused == !broker.accepts.left)
 		return;
 	broker.paused = !broker.accepts.left;
-	e.events = broker.paused ? 0 : EPOLLIN;
-	if (epoll_ctl(broker.epoll, EPOLL_CTL_MOD, broker.listener, &e) < 0)
+	if (broker_rewatch(broker.listener, WATCH_LISTENER, 0, broker.paused ? 0 : EPOLLIN) < 0)
 		_exit(1);
 }
 

@@ -25,7 +25,9 @@ enum {
 	CLIENT_MS = 15000,
 	PUT_OFF_MS = 5000, /* then it has asked again, or given up */
 	QUESTIONS = 64,    /* in one round */
-	GONE = -2,         /* a waiter whose client over TCP has left */
+	READS = 4,         /* of a client over TCP, in one round */
+	CLIENT_EVENTS = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
+	GONE = -2, /* a waiter whose client over TCP has left */
 };
 
 static void read_questions(unsigned int client);
@@ -329,7 +331,7 @@ void resolver_take(int fd)
 
 		if (c->used)
 			continue;
-		if (broker_watch(fd, WATCH_DNS_TCP, i, EPOLLIN | EPOLLRDHUP) < 0)
+		if (broker_watch(fd, WATCH_DNS_TCP, i, CLIENT_EVENTS) < 0)
 			break;
 		c->used = true;
 		c->busy = false;
@@ -341,45 +343,60 @@ void resolver_take(int fd)
 	close(fd);
 }
 
-/* One at a time: the next is read when the last was answered. */
+/* False when there is no whole question in what was read. */
+static bool take_question(unsigned int i)
+{
+	struct dns_client *c = &broker.dns_clients[i];
+	size_t want = c->have < 2 ? 2 : 2 + ((size_t)c->buf[0] << 8 | c->buf[1]);
+	struct waiter w = { .tcp = (int)i };
+	uint8_t one[DNS_TCP_MOST];
+
+	if (want > sizeof(c->buf)) {
+		drop_client(c);
+		return false;
+	}
+	if (c->have < 2 || c->have < want)
+		return false;
+	memcpy(one, c->buf + 2, want - 2);
+	c->have -= want;
+	memmove(c->buf, c->buf + want, c->have);
+	c->busy = true;
+	c->until = broker.now + CLIENT_MS;
+	question(&w, one, want - 2);
+	return true;
+}
+
+/* There is room: what would fill the buffer has a whole question in it. */
+static bool read_more(struct dns_client *c)
+{
+	ssize_t n = recv(c->fd, c->buf + c->have, sizeof(c->buf) - c->have, MSG_DONTWAIT);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN))
+		drop_client(c);
+	c->have += n > 0 ? (size_t)n : 0;
+	return n > 0;
+}
+
+/*
+ * One at a time: the next is read when the last was answered, and until then nothing is heard
+ * of the client, not even that it has no more to ask.
+ */
 static void read_questions(unsigned int i)
 {
 	struct dns_client *c = &broker.dns_clients[i];
-	struct waiter w = { .tcp = (int)i };
+	int reads = 0;
 
-	while (c->used && !c->busy && c->have >= 2) {
-		size_t want = 2 + ((size_t)c->buf[0] << 8 | c->buf[1]);
-		uint8_t one[DNS_TCP_MOST];
-
-		if (want > sizeof(c->buf)) {
-			drop_client(c);
-			return;
-		}
-		if (c->have < want)
-			return;
-		memcpy(one, c->buf + 2, want - 2);
-		c->have -= want;
-		memmove(c->buf, c->buf + want, c->have);
-		c->busy = true;
-		c->until = broker.now + CLIENT_MS;
-		question(&w, one, want - 2);
-	}
+	while (c->used && !c->busy)
+		if (!take_question(i) && (!c->used || reads++ == READS || !read_more(c)))
+			break;
+	if (c->used && !c->busy && broker_rewatch(c->fd, WATCH_DNS_TCP, i, CLIENT_EVENTS) < 0)
+		drop_client(c);
 }
 
 void resolver_client(unsigned int i)
 {
-	struct dns_client *c = &broker.dns_clients[i];
-	ssize_t n;
-
-	if (!c->used)
-		return;
-	n = recv(c->fd, c->buf + c->have, sizeof(c->buf) - c->have, MSG_DONTWAIT);
-	if (n <= 0 && (n == 0 || errno != EAGAIN)) {
-		drop_client(c);
-		return;
-	}
-	c->have += n > 0 ? (size_t)n : 0;
-	read_questions(i);
+	if (broker.dns_clients[i].used)
+		read_questions(i);
 }
 
 /* ---- time ---- */

@@ -188,3 +188,33 @@ def test_pipes_of_the_user_are_left_for_others(lab):
              for n in os.listdir(f"/proc/{broker_of(process)}/fd")]  # fmt: skip
     assert any(p.startswith("pipe:") for p in pipes)
     process.communicate(b"\n", timeout=lib.TIMEOUT)
+
+
+PIPELINE = """
+import socket, struct
+
+def question(number, name):
+    labels = b"".join(bytes([len(l)]) + l.encode() for l in name.split("."))
+    one = struct.pack(">6H", number, 0x100, 1, 0, 0, 0) + labels + b"\\0" + struct.pack(">2H", 1, 1)
+    return struct.pack(">H", len(one)) + one
+
+names = ["echo.example.org", "refused.example.org"]
+s = socket.create_connection(("198.18.0.1", 53), 20)
+s.sendall(b"".join(question(i, names[i % 2]) for i in range(200)))
+s.shutdown(socket.SHUT_WR)
+with s.makefile("rb") as stream:
+    for i in range(200):
+        size = struct.unpack(">H", stream.read(2))[0]
+        number, flags = struct.unpack(">2H", stream.read(size)[:4])
+        assert (number, flags & 15) == (i, 3 * (i % 2)), (i, number, flags)
+    assert not stream.read(1)
+print("all")
+"""
+
+
+def test_many_questions_in_one_stream_that_ends_after_them(lab):
+    """More than fit into the buffer, while the first waits for its answer."""
+    lab.dns({"echo.example.org": ["93.184.216.34"]})
+    done = lab.run([*ALLOW, "--allow", "echo.example.org", "--", lib.PYTHON, "-c", PIPELINE])
+    assert lib.succeeded(done) == b"all\n"
+    assert not lab.heard("dns", name="refused.example.org")
