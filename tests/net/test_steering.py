@@ -47,8 +47,8 @@ def status(lab, name):
 
 
 def test_the_question_about_an_ipv6_address_can_be_answered_as_it_stands(lab):
-    there = "[2606:2800:220::34]:80"
-    lab.http("2606:2800:220::34", 80)
+    there = "[2606:2800:220::36]:80"
+    lab.http("2606:2800:220::36", 80)
     curl = f"curl -sS -m 30 http://{there}/ > answer"
     start(lab, "asker", "--network", "allow", "--ask", cmd=f"{curl}; {WAITS}")
     lib.wait_for(lambda: status(lab, "asker")["waiting"] == [there], "the question")
