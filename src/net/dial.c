@@ -177,7 +177,7 @@ void conn_dialled(unsigned int i, unsigned int attempt, uint32_t events)
 	if (getsockopt(c->dial.fd[attempt], SOL_SOCKET, SO_ERROR, &error, &size) < 0)
 		error = errno;
 	if (!error)
-		return; /* an event of the attempt before, on the same socket */
+		return; /* nothing has come of it yet */
 	c->dial.error = error;
 	conn_reset(&c->dial.fd[attempt]);
 	if (c->inbound ? dial_inbound_again(c) : dial_next(c))
