@@ -136,7 +136,7 @@ def test_a_reset_is_a_reset(lab, world):
 def test_nobody_listens(lab, world):
     """A refusal outside is a quick failure inside."""
     begun = time.monotonic()
-    done = boxed(lab, world, *CURL, "http://v4.example.org:2002/", allow=["v4.example.org:2002"])
+    done = boxed(lab, world, *CURL, "http://v4.example.org:2003/", allow=["v4.example.org:2003"])
     assert done.returncode in (7, 52, 56) and time.monotonic() - begun < 10, done
 
 
