@@ -46,7 +46,7 @@ enum box_event_type {
 struct box_event {
 	enum box_event_type type;
 	int status; /* BOX_EXITED: as from waitpid(2); BOX_STOPPED: the signal */
-	int fd;     /* BOX_SOCKET */
+	int fd;     /* BOX_SOCKET; -1: there is none to be had */
 };
 
 typedef int box_meanwhile_fn(void *ctx, struct fault *f);

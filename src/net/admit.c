@@ -15,6 +15,8 @@ enum {
 	ORIGINAL_DST = 80,
 	ACCEPTS = 64, /* in one round */
 	HEAD_MS = 15000,
+	PUT_OFF_MS = 5000, /* for a lookup to begin */
+	AGAIN_MS = 10,
 };
 
 /* ---- judging ---- */
@@ -83,6 +85,42 @@ static struct verdict choose(struct conn *c, const struct address *a, unsigned i
 	return no;
 }
 
+/* Of names that are dialled no more are looked up than of those that are asked for. */
+static bool begin_lookup(struct conn *c)
+{
+	if (!broker.asks.left)
+		return false;
+	c->put_off = false;
+	if (query_begin(c->name)) {
+		broker.asks.left--;
+		return true;
+	}
+	c->put_off = true;
+	return false;
+}
+
+/* One at a time, from the beginning of the list: a lookup that ends at once changes it. */
+uint64_t conn_tick_lookups(void)
+{
+	uint64_t due = 0;
+	int next;
+
+	for (int i = broker.resolving.first; i != NONE; i = next) {
+		struct conn *c = &broker.conns[i];
+
+		next = c->next;
+		if (!c->put_off)
+			continue;
+		if (broker.now >= c->due)
+			conn_fail(c, EAGAIN);
+		else if (begin_lookup(c))
+			next = broker.resolving.first;
+		else
+			due = broker_due(due, broker.now + AGAIN_MS);
+	}
+	return due;
+}
+
 static void dial_name(struct conn *c)
 {
 	static const struct address loopback[2] = { { .family = ADDRESS_V4,
@@ -98,8 +136,9 @@ static void dial_name(struct conn *c)
 		v = choose(c, r->address, r->n);
 	} else {
 		conn_set_state(c, CONN_RESOLVING);
-		if (!query_begin(c->name))
-			conn_fail(c, EAGAIN);
+		c->put_off = true;
+		c->due = broker.now + PUT_OFF_MS;
+		begin_lookup(c);
 		return;
 	}
 	if (v.allowed)
@@ -289,6 +328,15 @@ static void say(const struct conn *c, const uint8_t *bytes, size_t n)
 		return; /* it is gone, and its events will say so */
 }
 
+/* A refusal has been said. A reset would take it back, and so would bytes left unread. */
+static void hang_up(struct conn *c)
+{
+	recv(c->client, NULL, PROXY_HEAD, MSG_TRUNC | MSG_DONTWAIT);
+	conn_set_reset(c->client, false);
+	close(c->client);
+	c->client = NONE;
+}
+
 void conn_read_head(struct conn *c)
 {
 	struct proxy *p = &broker.head[c->head];
@@ -316,7 +364,8 @@ void conn_read_head(struct conn *c)
 		}
 		if (state == PROXY_BAD) {
 			say(c, out, proxy_reply(p, p->answer, p->why, out));
-			conn_end(c, true);
+			hang_up(c);
+			conn_end(c, false);
 			return;
 		}
 	}
@@ -356,12 +405,8 @@ void conn_answer(struct conn *c, bool allowed, int error)
 			out));
 	broker.head_used[c->head] = false;
 	c->head = NONE;
-	/* A refusal has been said; to reset the connection would take it back. */
-	if (answer != PROXY_YES) {
-		conn_set_reset(c->client, false);
-		close(c->client);
-		c->client = NONE;
-	}
+	if (answer != PROXY_YES)
+		hang_up(c);
 }
 
 /* ---- accepting ---- */

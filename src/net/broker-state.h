@@ -74,6 +74,7 @@ struct conn {
 	uint8_t state;  /* enum conn_state */
 	uint8_t reason; /* enum policy_reason: why it is allowed, or held */
 	bool inbound;
+	bool put_off;  /* RESOLVING: its lookup has to wait until others are done */
 	bool watched;  /* the client is in the epoll set */
 	bool ready;    /* in the list of those with more to do */
 	uint16_t port; /* that was dialled */
@@ -229,7 +230,8 @@ void conn_policy_changed(void);
 
 /* dial.c */
 void conn_accept_port(unsigned int i);
-void conn_spare(int fd); /* a socket of the box's network has come; NONE: look what waits */
+void conn_spare(void);        /* use those that there are, and ask for more */
+void conn_spare_came(int fd); /* a socket of the box's network, or NONE: none to be had */
 void conn_dialled(unsigned int i, unsigned int attempt, uint32_t events);
 
 /* conn.c */

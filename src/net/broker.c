@@ -164,7 +164,7 @@ static void set_port(uint16_t host, uint16_t box, int listener)
 	}
 	conn_tune(listener);
 	*free = (struct port){ .listener = listener, .host = host, .box = box };
-	conn_spare(NONE);
+	conn_spare();
 	conn_accept_port((unsigned int)(free - broker.ports));
 }
 
@@ -200,7 +200,7 @@ static bool hear_supervisor(void)
 	else if (m.word == BROKER_PORT)
 		set_port((uint16_t)(m.value >> 16), (uint16_t)m.value, take_fd(&fds[0]));
 	else if (m.word == BROKER_SPARE_SOCKET)
-		conn_spare(take_fd(&fds[0]));
+		conn_spare_came(take_fd(&fds[0]));
 	else if (m.word == BROKER_END)
 		broker.ending = true;
 	fd_close(&fds[0]);

@@ -377,7 +377,7 @@ static uint64_t tick_list(const struct conn_list *list, void (*late)(struct conn
 
 uint64_t conn_tick(void)
 {
-	uint64_t due = conn_tick_dialling();
+	uint64_t due = broker_due(conn_tick_dialling(), conn_tick_lookups());
 
 	due = broker_due(due, tick_list(&broker.heads, head_is_late));
 	due = broker_due(due, tick_list(&broker.held, answer_is_late));

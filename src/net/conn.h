@@ -37,6 +37,7 @@ void conn_refuse(struct conn *c, struct verdict v);
 /* admit.c */
 int conn_accept_one(int listener);
 void conn_read_head(struct conn *c);
+uint64_t conn_tick_lookups(void);
 /* To a client of the explicit proxy, what came of it; others see it by the connection. */
 void conn_answer(struct conn *c, bool allowed, int error);
 

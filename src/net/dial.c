@@ -141,7 +141,7 @@ static bool dial_inbound_again(struct conn *c)
 	if (c->dial.next != 1)
 		return false;
 	conn_set_state(c, CONN_WAITING);
-	conn_spare(NONE);
+	conn_spare();
 	return true;
 }
 
@@ -228,17 +228,28 @@ static void dial_inbound(struct conn *c)
 		conn_fail(c, c->dial.error ? c->dial.error : errno);
 }
 
-void conn_spare(int fd)
+void conn_spare(void)
 {
-	if (fd >= 0 && broker.wanted)
-		broker.wanted--;
-	if (fd >= 0 && broker.spares == BROKER_SPARE)
-		close(fd);
-	else if (fd >= 0)
-		broker.spare[broker.spares++] = fd;
 	while (broker.spares && broker.waiting.first != NONE)
 		dial_inbound(&broker.conns[broker.waiting.first]);
 	want_spares();
+}
+
+/* Whoever waits is not kept waiting for a socket that will not come. */
+void conn_spare_came(int fd)
+{
+	if (broker.wanted)
+		broker.wanted--;
+	if (fd < 0) {
+		while (!broker.wanted && !broker.spares && broker.waiting.first != NONE)
+			conn_fail(&broker.conns[broker.waiting.first], EMFILE);
+		return;
+	}
+	if (broker.spares < BROKER_SPARE)
+		broker.spare[broker.spares++] = fd;
+	else
+		close(fd);
+	conn_spare();
 }
 
 void conn_accept_port(unsigned int i)
@@ -258,6 +269,6 @@ void conn_accept_port(unsigned int i)
 		c->port = port->box;
 		conn_set_state(c, CONN_WAITING);
 		c->due = broker.now + GIVE_UP_MS;
-		conn_spare(NONE);
+		conn_spare();
 	}
 }

@@ -367,8 +367,8 @@ void broker_spare(struct broker_link *l, int fd)
 	if (l->owed)
 		l->owed--;
 	if (l->on)
-		broker_send(l->socket, &m, NULL, 0, &fd, 1, MSG_DONTWAIT);
-	close(fd);
+		broker_send(l->socket, &m, NULL, 0, &fd, fd >= 0, MSG_DONTWAIT);
+	fd_close(&fd);
 }
 
 /* ---- the end ---- */

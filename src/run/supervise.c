@@ -41,6 +41,7 @@
 enum {
 	GRACE_MS = 5000,     /* between the polite signal and the end */
 	BACKGROUND_MS = 250, /* how often to look whether we came to the foreground */
+	NOT_STARTED = 125,   /* in the record of a box that never ran */
 	QUIET_MS = 500,      /* after that long without an event, let go of memory */
 	IN = 0,
 	OUT,
@@ -475,6 +476,7 @@ static int start(struct session *s, const struct frame *frame, plan_fn *plan, vo
 	struct fault *f)
 {
 	struct box_io io = { .in = -1, .out = -1, .err = -1, .terminal = s->tty.is_tty };
+	struct fault unused = { 0 };
 	int rc = open_streams(s, &io, f);
 
 	if (rc == 0)
@@ -483,8 +485,10 @@ static int start(struct session *s, const struct frame *frame, plan_fn *plan, vo
 	if (rc < 0)
 		return rc;
 	rc = make_box(s, plan, ctx, f);
-	if (rc < 0)
+	if (rc < 0) {
 		broker_kill(&s->broker);
+		journal_close(&s->broker.journal, NOT_STARTED, &unused);
+	}
 	return rc;
 }
 

@@ -347,7 +347,7 @@ static void in_child(bool jailed, int results[ALL])
 	int ends[2], status;
 	pid_t pid;
 
-	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
 	pid = fork();
 	if (pid == 0) {
 		struct fault f = { 0 };
@@ -355,7 +355,8 @@ static void in_child(bool jailed, int results[ALL])
 		if (jailed && jail_enter(&f) < 0)
 			_exit(1);
 		run_all(results);
-		_exit(write(ends[1], results, ALL * sizeof(int)) == ALL * sizeof(int) ? 0 : 1);
+		_exit(send(ends[1], results, ALL * sizeof(int), 0) == ALL * sizeof(int) ? 0
+											: 1);
 	}
 	close(ends[1]);
 	assert_int_equal(read(ends[0], results, ALL * sizeof(int)), ALL * sizeof(int));

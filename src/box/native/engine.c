@@ -327,7 +327,7 @@ static void native_event(struct box *box, struct box_event *ret)
 	ssize_t n = receive(box->control, &w, &unused, fds, MSG_DONTWAIT);
 
 	*ret = (struct box_event){ .type = BOX_NONE, .fd = -1 };
-	if (n > 0 && w.type == WIRE_SOCKET && fds[0] >= 0)
+	if (n > 0 && w.type == WIRE_SOCKET)
 		*ret = (struct box_event){ .type = BOX_SOCKET, .fd = take_fd(&fds[0]) };
 	for (int i = 0; i < WIRE_FDS; i++)
 		fd_close(&fds[i]);
