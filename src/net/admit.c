@@ -167,7 +167,7 @@ void conn_resolved(const char *name, int error)
 /* Told like all others, since it may be one that the user was asked about. */
 static void no_traffic(struct conn *c)
 {
-	broker_limit("traffic");
+	broker_limit(LIMIT_TRAFFIC);
 	conn_fail(c, EDQUOT);
 }
 
@@ -235,7 +235,7 @@ static struct conn *take_client(int fd)
 	if (c)
 		c->client = fd;
 	else
-		broker_limit("connections");
+		broker_limit(LIMIT_CONNECTIONS);
 	if (!c)
 		conn_reset(&fd);
 	return c;
@@ -276,7 +276,7 @@ static void take_head(int fd)
 	while (head < PROXY_HEADS && broker.head_used[head])
 		head++;
 	if (head == PROXY_HEADS) {
-		broker_limit("connections");
+		broker_limit(LIMIT_CONNECTIONS);
 		conn_end(c, false);
 		return;
 	}
@@ -428,7 +428,7 @@ void conn_accept(void)
 			return;
 		}
 		if (!--broker.accepts.left)
-			broker_limit("connections a second");
+			broker_limit(LIMIT_CONNECTION_RATE);
 		if (broker.config->proxy)
 			take_head(fd);
 		else

@@ -48,6 +48,15 @@ enum {
 	NONE = -1,
 };
 
+/* Of which the record says that they were reached. */
+enum limit {
+	LIMIT_CONNECTIONS,
+	LIMIT_CONNECTION_RATE,
+	LIMIT_LOOKUP_RATE,
+	LIMIT_TRAFFIC,
+	LIMITS,
+};
+
 /* ---- connections ---- */
 
 enum conn_state {
@@ -164,8 +173,8 @@ struct broker {
 	uint64_t now; /* ms, CLOCK_MONOTONIC, of this round */
 	uint64_t last_id;
 
-	uint64_t bytes_left; /* of the limit */
-	uint64_t limit_told; /* ms */
+	uint64_t bytes_left;         /* of the limit */
+	uint64_t limit_told[LIMITS]; /* ms: the last time, of each */
 
 	struct bucket rate;    /* bytes that may go through now */
 	struct bucket accepts; /* connections of the box that may be taken now */
@@ -201,7 +210,7 @@ uint64_t broker_clock(int clock); /* ns */
 int broker_watch(int fd, enum watch what, unsigned int index, uint32_t events);
 int broker_rewatch(int fd, enum watch what, unsigned int index, uint32_t events);
 void broker_event(struct net_event *e);
-void broker_limit(const char *which);        /* was reached: an event, now and then */
+void broker_limit(enum limit which);         /* was reached: an event, now and then */
 uint64_t broker_due(uint64_t a, uint64_t b); /* the earlier; 0: never */
 
 /* resolver.c */

@@ -85,14 +85,20 @@ void broker_event(struct net_event *e)
 
 /* ---- limits ---- */
 
-void broker_limit(const char *which)
+void broker_limit(enum limit which)
 {
+	static const char *const names[LIMITS] = {
+		[LIMIT_CONNECTIONS] = "connections",
+		[LIMIT_CONNECTION_RATE] = "connections a second",
+		[LIMIT_LOOKUP_RATE] = "lookups a second",
+		[LIMIT_TRAFFIC] = "traffic",
+	};
 	struct net_event e = { .kind = NET_LIMIT };
 
-	if (broker.limit_told && broker.now - broker.limit_told < 1000)
+	if (broker.limit_told[which] && broker.now - broker.limit_told[which] < 1000)
 		return;
-	broker.limit_told = broker.now;
-	strcpy(e.name, which);
+	broker.limit_told[which] = broker.now;
+	strcpy(e.name, names[which]);
 	broker_event(&e);
 }
 
@@ -121,7 +127,7 @@ static void fill_rate(void)
 static void pace(void)
 {
 	if (!broker.asks.left && broker.put_off != NONE)
-		broker_limit("lookups a second");
+		broker_limit(LIMIT_LOOKUP_RATE);
 	fill(&broker.accepts, ACCEPTS_A_SECOND, BROKER_CONNECTIONS);
 	fill(&broker.asks, ASKS_A_SECOND, ASKS);
 	if (broker.listener < 0 || broker.paused == !broker.accepts.left)

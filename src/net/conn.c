@@ -257,7 +257,7 @@ static void relay(struct conn *c, bool go_up, bool go_down)
 	if (broker.config->rate)
 		broker.rate.left -= before - room;
 	if (!broker.bytes_left) {
-		broker_limit("traffic");
+		broker_limit(LIMIT_TRAFFIC);
 		up = PUMP_BREAK;
 	}
 	if (up == PUMP_BREAK || down == PUMP_BREAK || (c->up.shut && c->down.shut)) {

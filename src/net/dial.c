@@ -260,7 +260,7 @@ void conn_accept_port(unsigned int i)
 	for (int fd; port->listener != NONE && (fd = conn_accept_one(port->listener)) >= 0;) {
 		c = conn_take();
 		if (!c) {
-			broker_limit("connections");
+			broker_limit(LIMIT_CONNECTIONS);
 			close(fd);
 			continue;
 		}

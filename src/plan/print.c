@@ -524,9 +524,9 @@ static const char *limits_text(const struct plan *p)
 	if (p->limits.connections && p->limits.connections != MOST_CONNECTIONS)
 		str_addf(&s, ", %llu connections", p->limits.connections);
 	if (p->limits.traffic)
-		str_addf(&s, ", %llu KiB of traffic", p->limits.traffic >> 10);
+		str_addf(&s, ", %llu bytes of traffic", p->limits.traffic);
 	if (p->limits.rate)
-		str_addf(&s, ", %llu KiB/s", p->limits.rate >> 10);
+		str_addf(&s, ", %llu bytes a second", p->limits.rate);
 	return s.p;
 }
 
