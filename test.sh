@@ -219,8 +219,8 @@ part_layers() {
 part_clients() {
 	get_clients
 	build_test
-	python_pair clients "$test_build" 'tests/clients/test_claude.py tests/clients/test_instances.py' \
-		'tests/clients --ignore tests/clients/test_claude.py --ignore tests/clients/test_instances.py'
+	python_pair clients "$test_build" 'tests/clients --ignore tests/clients/test_mine.py' \
+		tests/clients/test_mine.py
 }
 
 part_net() {
