@@ -23,8 +23,10 @@ parts='unit layers golden cli real clients net escape degrade fault asan fuzz de
 quick='unit layers golden cli real clients net escape degrade fault demo shell'
 fuzz_seconds=${FUZZ_SECONDS:-5}
 
-# Not with the sanitizers, whose runtime needs rlimits and /proc, and reports a SIGSEGV as its own.
+# Not with the sanitizers, whose runtime needs rlimits, address space and /proc, and reports a SIGSEGV
+# as its own.
 not_with_sanitizers='
+tests/cli/test_control.py::test_events_of_a_long_record
 tests/degrade/test_degrade.py::test_kernel[no limits]
 tests/degrade/test_degrade.py::test_machine[proc is not there]
 tests/fault/test_fault.py::test_killed_while_running[SIGSEGV of the supervisor]

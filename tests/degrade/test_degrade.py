@@ -66,7 +66,7 @@ KERNELS = {
 # The same for a box that keeps what it changes in the user's configuration.
 STATES = {
     "no locks": ("flock=ENOLCK", ADVISES),
-    "no white-outs": ("mknod=EPERM", ADVISES),
+    "no white-outs": ("mknod=EPERM mknodat=EPERM", ADVISES),
     "no attributes": ("fsetxattr=EOPNOTSUPP", WORKS),
     "no overlays of users": ("fsconfig:1.0=EINVAL", ADVISES),
 }
