@@ -38,19 +38,6 @@ struct listed {
 };
 typedef VEC(struct listed) listed_vec;
 
-/* Can its entries be read, as a start would? */
-static void check_hosts(const struct harness *h, struct listed *l)
-{
-	struct job job = { .agent = &l->agent };
-	const struct policy *policy;
-	struct request r = { 0 };
-	struct fault f = { 0 };
-
-	harness_network(h, &job, &r);
-	if (egress_policy(&r, &policy, &f) < 0)
-		vec_push(&l->bad, mem_strdup(fault_line(&f)));
-}
-
 static void look_up(const struct manifests *m, const char *home, const struct said *name,
 	struct listed *ret)
 {
@@ -63,7 +50,7 @@ static void look_up(const struct manifests *m, const char *home, const struct sa
 		l.harness = h->name;
 		manifest_resolve(m, home, &l.agent, &l.bad);
 		harness_check(h, &l.agent, harness_home(&l.agent, false), &l.bad);
-		check_hosts(h, &l);
+		egress_check(&l.agent, &l.bad);
 	}
 	*ret = l;
 }

@@ -6,6 +6,7 @@
  */
 #include "run/agent.h"
 #include "run/base-url.h"
+#include "run/egress.h"
 #include "run/program.h"
 #include "run/ssh-keys.h"
 #include "run/survey.h"
@@ -335,6 +336,7 @@ static int load_agent(const struct agent_options *o, struct job *job, struct age
 	h = harness_find(agent->harness.text ? agent->harness.text : "claude");
 	job->kind = harness_home(agent, !o->name);
 	harness_check(h, agent, job->kind, &ret->bad);
+	egress_check(agent, &ret->bad);
 	rc = ret->bad.n ? 0 : ssh_keys_look(job, &ret->bad, f);
 	if (rc < 0 || ret->bad.n)
 		return -EINVAL;

@@ -62,6 +62,26 @@ int egress_entry(const char *text, bool deny, struct policy *ret, struct fault *
 	return parse(ret, &entry, 1, f);
 }
 
+static void check_list(const struct agent *a, const said_vec *list, const char *key, bool deny,
+	problems *bad)
+{
+	static struct policy unused;
+
+	vec_each(entry, list) {
+		struct fault f = { 0 };
+
+		if (egress_entry(entry->text, deny, &unused, &f) < 0)
+			manifest_problem(bad, entry->at, manifest_field(a, key), "%s%s%s",
+				fault_line(&f), f.fix[0] ? ". " : "", f.fix);
+	}
+}
+
+void egress_check(const struct agent *a, problems *bad)
+{
+	check_list(a, &a->network.allow, "network.allow", false, bad);
+	check_list(a, &a->network.deny, "network.deny", true, bad);
+}
+
 static bool to_address(const struct sockaddr *from, struct address *ret)
 {
 	if (from && from->sa_family == AF_INET) {

@@ -6,6 +6,7 @@
 #ifndef RUN_EGRESS_H
 #define RUN_EGRESS_H
 
+#include "manifest/manifest.h"
 #include "plan/request.h"
 
 struct fault;
@@ -19,6 +20,9 @@ int egress_policy(const struct request *r, const struct policy **ret, struct fau
 
 /* The rules of one entry more, for a box that runs. */
 int egress_entry(const char *text, bool deny, struct policy *ret, struct fault *f);
+
+/* All entries of an agent that cannot be read, each with its place in the manifest. */
+void egress_check(const struct agent *a, problems *bad);
 
 /* Its rules as the plan has them; none of NULL. */
 void egress_rules(const struct policy *p, net_rule_vec *ret);
