@@ -12,6 +12,7 @@ import sys
 
 import lib
 import pytest
+import sshd
 
 sys.path.insert(0, str(lib.REPO / "tests" / "mock"))
 import mock as mock_api  # noqa: E402
@@ -69,6 +70,11 @@ class Host:
         """`carrel run -y` on a terminal."""
         argv = [lib.program(), "run", "-y", *args]
         return lib.terminal(argv, cwd=self.project, env=self._environment(env), **how)
+
+    def terminal_as_known(self, *args, env=None):
+        """carrel on a terminal, by a user who has an account."""
+        argv = sshd.known([lib.program(), *args])
+        return lib.terminal(argv, user=False, cwd=self.project, env=self._environment(env))
 
     def direct(self, *argv, env=None, **how):
         """A client itself, in no box: the control."""

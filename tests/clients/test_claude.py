@@ -11,6 +11,7 @@ import os
 import lib
 import pexpect
 import pytest
+from sshd import key, serve  # noqa: F401
 
 KEY = "sk-ant-test-0123456789abcdefghijklmnopqrstuvwxyz"
 NO_TRAFFIC = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
@@ -449,10 +450,13 @@ def test_login(host, mock):
     assert lib.snapshot(host.home) == before
 
 
-def test_bottle_manifest(host, mock):
-    """Agents with env, skills and prompt; what is asked for is typed unseen."""
-    typed = "typed on the terminal"
-    mock.scripts["journal"] = shell('printf "%s|%s|%s" "$ASKED" "$COPIED" "$PLAIN" >from-box')
+def test_bottle_manifest(host, mock, key, serve):
+    """Agents with env, skills, prompt and ssh; what is asked for is typed unseen."""
+    typed, server = "typed on the terminal", serve()
+    mock.scripts["journal"] = shell(
+        'printf "%s|%s|%s" "$ASKED" "$COPIED" "$PLAIN" >from-box',
+        "ssh code echo logged-in >from-ssh; cat ~/.ssh/id >key; find / -name id >>key; true",
+    )
     for name in ("userskill", "otherskill"):
         host.write(f"~/.claude/skills/{name}/SKILL.md", skill(name))
     host.approve(
@@ -466,12 +470,13 @@ def test_bottle_manifest(host, mock):
                     },
                     "skills": ["userskill"],
                     "prompt": "MOCK:journal",
+                    "ssh": [server.entry("~/.ssh/id", "code")],
                 }
             }
         }
     )
-    args = ("--headless", "--network", "host", "journal")
-    child = host.terminal(*args, env={"HOST_TOKEN": "copied"})
+    argv = ["run", "-y", "--headless", "--network", "host", "journal"]
+    child = host.terminal_as_known(*argv, env={"HOST_TOKEN": "copied"})
     child.expect("Token for the journal")
     lib.wait_for(lambda: not child.getecho(), "no echo")
     child.sendline(typed)
@@ -479,6 +484,8 @@ def test_bottle_manifest(host, mock):
     assert typed.encode() not in child.before
     assert lib.finish(child) == 0
     assert (host.project / "from-box").read_text() == f"{typed}|copied|as it is"
+    assert (host.project / "from-ssh").read_text() == "logged-in\n" and server.accepted() == 1
+    assert str(key) not in (host.project / "key").read_text()
     assert listed_skills(asked(mock)[0]) == {"userskill"}
 
 
