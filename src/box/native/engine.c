@@ -250,6 +250,26 @@ static void native_kill(struct box *box)
 	await_end(box);
 }
 
+/*
+ * Beside us, not behind us: the scheduler of a virtual machine may fill one processor before
+ * it wakes another, and init would begin when the plan is made and not while it is. Moving a
+ * process that has not run yet is cheap; it may go where it likes from then on.
+ */
+static void set_apart(pid_t pid)
+{
+	cpu_set_t all, others;
+	int here = sched_getcpu();
+
+	if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof(all), &all) < 0)
+		return;
+	others = all;
+	CPU_CLR((size_t)here, &others);
+	if (CPU_COUNT(&others) == 0)
+		return;
+	sched_setaffinity(pid, sizeof(others), &others);
+	sched_setaffinity(pid, sizeof(all), &all);
+}
+
 static int native_begin(const struct frame *frame, const struct box_io *io, struct box *ret,
 	struct fault *f)
 {
@@ -278,6 +298,8 @@ static int native_begin(const struct frame *frame, const struct box_io *io, stru
 
 		init_main(&n);
 	}
+	if (box.pid > 0)
+		set_apart(box.pid);
 	close(ends[1]);
 	box.control = ends[0];
 	if (box.pid < 0) {

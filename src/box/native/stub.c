@@ -159,10 +159,12 @@ static int make_socket(const struct stubs *s, const struct stub *stub,
 	const struct stub **socket)
 {
 	int dir = s->dirs.v[stub->dir].fd;
+	const struct stub *from = *socket;
 
-	if (*socket &&
-		linkat(s->dirs.v[(*socket)->dir].fd, (*socket)->name, dir, stub->name, 0) == 0)
+	if (from && linkat(s->dirs.v[from->dir].fd, from->name, dir, stub->name, 0) == 0)
 		return 0;
+	if (from && errno == EEXIST)
+		return -EEXIST;
 	if (mknodat(dir, stub->name, S_IFSOCK, 0) < 0)
 		return -errno;
 	*socket = stub;
@@ -175,7 +177,7 @@ static int make_one(const struct stubs *s, const struct stub *stub, const struct
 	int dir = s->dirs.v[stub->dir].fd, rc;
 
 	/* Another box's, as a rule when there are many: to share it costs nothing. */
-	if (stub_at(dir, stub->name))
+	if (stub->text && stub_at(dir, stub->name))
 		return 0;
 	rc = stub->text ? make_file(dir, stub) : make_socket(s, stub, socket);
 	if (rc == 0)
