@@ -373,10 +373,19 @@ void broker_spare(struct broker_link *l, int fd)
 
 /* ---- the end ---- */
 
+void broker_ask_end(struct broker_link *l)
+{
+	const struct broker_message m = { .word = BROKER_END };
+
+	if (!l->on || l->ending)
+		return;
+	l->ending = true;
+	broker_send(l->socket, &m, NULL, 0, NULL, 0, MSG_DONTWAIT);
+}
+
 /* It has so long for all it has to say: one that talks for ever is not listened to. */
 void broker_end(struct broker_link *l)
 {
-	const struct broker_message m = { .word = BROKER_END };
 	const long long until = now_ms() + END_MS;
 	struct pollfd pfd;
 	long long left;
@@ -384,8 +393,7 @@ void broker_end(struct broker_link *l)
 	if (!l->on)
 		return;
 	l->until = 0;
-	l->ending = true;
-	broker_send(l->socket, &m, NULL, 0, NULL, 0, MSG_DONTWAIT);
+	broker_ask_end(l);
 	do {
 		broker_poll(l, &pfd);
 		left = until - now_ms();

@@ -7,7 +7,8 @@
  *	broker_ready(&l, f);                   it has shut itself in
  *	broker_listen(&l, box.net);            from now on the box has a network
  *	broker_poll(&l, &pfd); poll(...); broker_serve(&l, &pfd);
- *	broker_end(&l);                        the box is dead: the last events
+ *	broker_ask_end(&l);                    the box is dead
+ *	broker_end(&l);                        the last events; asks, if nobody has yet
  *
  * A struct broker_link of zeros is that of a box without a broker, and all calls but
  * broker_start() are allowed on it.
@@ -71,6 +72,7 @@ int broker_allow(struct broker_link *l, const char *entry, bool deny, struct fau
 int broker_port(struct broker_link *l, int listener, struct port_pair pair);
 void broker_spare(struct broker_link *l, int fd);
 
+void broker_ask_end(struct broker_link *l);
 void broker_end(struct broker_link *l);
 /* The box never came to be. */
 void broker_kill(struct broker_link *l);

@@ -233,24 +233,22 @@ static int leave_input(struct fault *f)
 	return 0;
 }
 
-static void note_planted(const struct plan *p, const struct timespec *since,
+static void note_planted(const planted_vec *found, int rc, const struct fault *f,
 	struct run_result *result)
 {
-	planted_vec found = { 0 };
-	struct fault f = { 0 };
-
-	if (planted_find(p, since, &found, &f) < 0)
+	if (rc < 0)
 		vec_push(&result->notes,
-			mem_printf("could not look for planted files: %s", fault_line(&f)));
-	if (found.n)
+			mem_printf("could not look for planted files: %s", fault_line(f)));
+	if (found->n)
 		vec_push(&result->notes,
 			"files that programs outside the box would run or obey "
 			"appeared or changed; look at them before you go on:");
-	for (size_t i = 0; i < found.n && i < MOST_PLANTED; i++)
+	for (size_t i = 0; i < found->n && i < MOST_PLANTED; i++)
 		vec_push(&result->notes,
-			mem_printf("  %s  (%s)", str_visible(found.v[i].rel), found.v[i].why));
-	if (found.n > MOST_PLANTED)
-		vec_push(&result->notes, mem_printf("  and %zu more", found.n - MOST_PLANTED));
+			mem_printf("  %s  (%s)", str_visible(found->v[i].rel),
+				found->v[i].why));
+	if (found->n > MOST_PLANTED)
+		vec_push(&result->notes, mem_printf("  and %zu more", found->n - MOST_PLANTED));
 }
 
 static void note_lines(const char *text, struct run_result *result)
@@ -288,10 +286,12 @@ int run_box(const struct request *r, const struct plan *p, const struct run_opti
 {
 	struct planning planning = { .request = r, .plan = p, .note = p ? NULL : o->note };
 	struct run_result result = { 0 };
+	struct fault unseen = { 0 };
+	planted_vec found = { 0 };
 	struct outcome outcome;
 	struct timespec since;
 	struct frame frame;
-	int rc = 0;
+	int rc = 0, looked;
 
 	if (r->input)
 		rc = leave_input(f);
@@ -308,12 +308,14 @@ int run_box(const struct request *r, const struct plan *p, const struct run_opti
 	/* Coarse, as the kernel stamps files: the fine clock could be ahead of a new file. */
 	clock_gettime(CLOCK_REALTIME_COARSE, &since);
 	plan_frame(r, getuid(), getgid(), &frame);
-	rc = supervise(&frame, get_plan, &planning, o->record, &outcome, f);
+	rc = supervise(&frame, get_plan, &planning, o->record, f);
 	if (rc < 0)
 		return rc;
+	looked = planted_find(planning.plan, &since, &found, &unseen);
+	supervise_end(&outcome);
 	result.code = outcome.code;
 	note_outcome(planning.plan, o, &outcome, &result);
-	note_planted(planning.plan, &since, &result);
+	note_planted(&found, looked, &unseen, &result);
 	*ret = result;
 	return 0;
 }

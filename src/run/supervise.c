@@ -505,43 +505,57 @@ static void end_network(struct session *s)
 	s->outcome.net_error = -journal_close(&s->broker.journal, s->outcome.code, &unused);
 }
 
-int supervise(const struct frame *frame, plan_fn *plan, void *ctx, const char *record,
-	struct outcome *ret, struct fault *f)
+/* A process has one box; what is never used of it costs nothing. */
+static struct session one;
+
+static void prepare(struct session *s)
 {
-	static struct session s; /* a process has one box; what is never used costs nothing */
-	struct fault unused = { 0 };
+	s->engine = &engine_native;
+	for (int i = 0; i < STREAMS; i++)
+		s->host[i] = s->ends[i] = -1;
+	s->broker.tell = steer_event;
+	s->broker.tell_ctx = &s->steer;
+	s->broker.need = need_sockets;
+	s->broker.need_ctx = s;
+	s->steer.broker = &s->broker;
+	tty_open(&s->tty, 0, 1);
+}
+
+int supervise(const struct frame *frame, plan_fn *plan, void *ctx, const char *record,
+	struct fault *f)
+{
+	struct session *s = &one;
 	int rc;
 
-	s.engine = &engine_native;
-	for (int i = 0; i < STREAMS; i++)
-		s.host[i] = s.ends[i] = -1;
-	s.broker.tell = steer_event;
-	s.broker.tell_ctx = &s.steer;
-	s.broker.need = need_sockets;
-	s.broker.need_ctx = &s;
-	s.steer.broker = &s.broker;
-	tty_open(&s.tty, 0, 1);
-	rc = start_record(&s, record, s.tty.is_tty, f);
+	prepare(s);
+	rc = start_record(s, record, s->tty.is_tty, f);
 	if (rc < 0)
 		return rc;
-	rc = start(&s, frame, plan, ctx, f);
+	rc = start(s, frame, plan, ctx, f);
 	if (rc < 0) {
-		record_discard(&s.record);
+		record_discard(&s->record);
 		return rc;
 	}
-	s.signals = open_signals();
-	if (s.signals < 0)
+	s->signals = open_signals();
+	if (s->signals < 0)
 		BUG("signalfd: %s", strerror(errno)); /* the box ends with us */
-	if (s.plan->limits.time)
-		s.time_up = now_ms() + (long long)s.plan->limits.time * 1000;
-	start_relays(&s);
-	steer_begin(&s.steer);
-	loop(&s);
-	tty_restore(&s.tty);
-	steer_end(&s.steer);
-	s.engine->release(&s.box);
-	end_network(&s);
-	s.outcome.record_error = -record_close(&s.record, &unused);
-	*ret = s.outcome;
+	if (s->plan->limits.time)
+		s->time_up = now_ms() + (long long)s->plan->limits.time * 1000;
+	start_relays(s);
+	steer_begin(&s->steer);
+	loop(s);
+	tty_restore(&s->tty);
+	steer_end(&s->steer);
+	broker_ask_end(&s->broker);
 	return 0;
+}
+
+void supervise_end(struct outcome *ret)
+{
+	struct fault unused = { 0 };
+
+	end_network(&one);
+	one.outcome.record_error = -record_close(&one.record, &unused);
+	one.engine->release(&one.box);
+	*ret = one.outcome;
 }

@@ -32,6 +32,13 @@ typedef int plan_fn(void *ctx, const struct plan **ret, const struct policy **re
  * file to write, or NULL.
  */
 int supervise(const struct frame *frame, plan_fn *plan, void *ctx, const char *record,
-	struct outcome *ret, struct fault *f);
+	struct fault *f);
+
+/*
+ * After a supervise() that succeeded: remove what is left of the box on the host. The kernel
+ * takes its mounts down from the moment the command has ended, and a stub that is still
+ * mounted on is removed ten times slower: do what else there is to do before.
+ */
+void supervise_end(struct outcome *ret);
 
 #endif
