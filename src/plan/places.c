@@ -251,6 +251,7 @@ static void add_overlays(const struct request *r, struct plan *p)
 				.work = o->work,
 				.lowers = names_in(&o->lowers),
 				.files = names_in(&o->files),
+				.texts = names_in(&o->texts),
 				.rw = true,
 				.dir = true,
 				.mode = 0700,

@@ -49,6 +49,7 @@ struct place {
 	const char *const *lowers; /* OVERLAY: the uppermost first, NULL-terminated */
 	const char *work;          /* OVERLAY: beside source, the upper directory */
 	const char *const *files;  /* OVERLAY: names that are put into it at the start */
+	const char *const *texts;  /* of those; neither shown nor hashed */
 	bool rw;
 	bool dir;    /* a directory (else a file or, for PIN, perhaps a link) */
 	bool device; /* a bind on which device nodes work: /dev only */

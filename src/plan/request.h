@@ -112,7 +112,7 @@ struct part_file {
 struct request_overlay {
 	const char *target;
 	name_vec lowers;          /* of the host, the uppermost first */
-	name_vec files;           /* put into it at the start */
+	name_vec files, texts;    /* below what the box writes, above all else */
 	const char *upper, *work; /* NULL in a plan that is only shown */
 	const char *why;
 };

@@ -46,6 +46,9 @@ static int take_name(const struct request *r, enum run_for what, struct host *h,
 /* What its client keeps for the project, where it keeps anything. */
 static struct session session;
 
+/* The init of this process's one box, which may not be all gone yet; 0: there was none. */
+static pid_t init;
+
 /* A path of the instance: it is there once the box starts. */
 static void add_own(const struct session_part *s, const char *name, bool dir, struct request *r)
 {
@@ -103,9 +106,10 @@ static void add_part(const struct session_part *s, struct request *r)
 		if (part->plugins)
 			leads_of_file(users, part->plugins, r);
 	}
-	vec_each(file, &r->part_files)
-		if (!strcmp(file->part, part->path))
-			vec_push(&o.files, file->name);
+	vec_each(file, &s->put) {
+		vec_push(&o.files, file->name);
+		vec_push(&o.texts, file->text);
+	}
 	vec_push(&r->overlays, o);
 	add_owns(s, r);
 }
@@ -138,7 +142,7 @@ void run_release(note_vec *ret)
 	struct fault f = { 0 };
 
 	ssh_agent_stop();
-	if (session_end(&session, &f) < 0)
+	if (session_end(&session, init, &f) < 0)
 		vec_push(ret,
 			mem_printf("what the box changed is not kept yet: %s", fault_line(&f)));
 	registry_release(&claim);
@@ -313,6 +317,7 @@ int run_box(const struct request *r, const struct plan *p, const struct run_opti
 		return rc;
 	looked = planted_find(planning.plan, &since, &found, &unseen);
 	supervise_end(&outcome);
+	init = outcome.init;
 	result.code = outcome.code;
 	note_outcome(planning.plan, o, &outcome, &result);
 	note_planted(&found, looked, &unseen, &result);

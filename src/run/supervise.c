@@ -557,5 +557,6 @@ void supervise_end(struct outcome *ret)
 	end_network(&one);
 	one.outcome.record_error = -record_close(&one.record, &unused);
 	one.engine->release(&one.box);
+	one.outcome.init = one.box.pid;
 	*ret = one.outcome;
 }

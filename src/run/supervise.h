@@ -5,6 +5,7 @@
 #define RUN_SUPERVISE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct fault;
 struct frame;
@@ -14,6 +15,7 @@ struct str;
 
 struct outcome {
 	int code;         /* what carrel exits with */
+	pid_t init;       /* of the box; as long as it ends the box's mounts are there */
 	bool time_is_up;  /* the time limit ended it */
 	bool killed;      /* the box's init was killed from outside */
 	int record_error; /* errno of a recording that is incomplete, or 0 */

@@ -350,7 +350,7 @@ static int settle(const struct layers *l, struct fault *f)
 		return busy;
 	/* Nobody can begin as long as `change` is ours, and layers_compact() wants it. */
 	close(busy);
-	rc = layers_freeze_dead(l, NULL, f);
+	rc = layers_freeze_dead(l, NULL, NULL, f);
 	return rc < 0 ? rc : layers_compact(l, NULL, f);
 }
 

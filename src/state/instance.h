@@ -9,6 +9,7 @@
  *	    own/			private to the project, shared by its running boxes
  *	    layers/NNNNNN/		what boxes have changed in the user's configuration
  *	    sessions/NNNNNN/		of a running box: upper, work; begun: see layers.h
+ *	    sessions/rest-PID/		of one that has ended, for the next to use
  *	    points/			to mount what is in own/ on; the uppermost layer
  *	    hiding/			white-outs of what tells of other projects
  *	    busy, change		locks
@@ -28,6 +29,7 @@
 #define STATE_INSTANCE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "base/mem.h"
@@ -39,13 +41,15 @@ struct project;
 
 struct session_part {
 	const struct part *part;
-	const char *own;          /* directory of what is private, on the host */
-	VEC(const char *) layers; /* frozen, the newest first */
-	const char *session;      /* NULL: only looked */
-	const char *upper, *work; /* NULL: only looked, or it has no layers */
-	bool made;                /* not only looked at */
-	struct str notes;         /* see layers.h */
-	int busy, lock;           /* held while the box runs */
+	const char *own;           /* directory of what is private, on the host */
+	VEC(const char *) layers;  /* frozen, the newest first */
+	const char *session;       /* NULL: only looked */
+	const char *upper, *work;  /* NULL: only looked, or it has no layers */
+	bool made;                 /* not only looked at */
+	struct str notes;          /* see layers.h */
+	const char *before;        /* those of the box before, whose session this was */
+	VEC(struct part_file) put; /* for the box to find, below its layer */
+	int busy, lock;            /* held while the box runs */
 };
 
 struct session {
@@ -65,7 +69,7 @@ const char *instance_dir(const char *id);
 int session_begin(const struct project *p, const char *harness, const struct part *parts,
 	bool only_look, struct session *ret, struct fault *f);
 
-/* Put a file into the part's top layer; see struct part_file. */
+/* Put a file on the part's layers, below the box's own; see struct part_file. */
 int session_file(struct session_part *part, const struct part_file *file, struct fault *f);
 
 /* All is in place, and the box may begin: from now on what is in its layer is kept. */
@@ -74,8 +78,11 @@ int session_ready(struct session *s, struct fault *f);
 /* Make in the user's own directory what is to be mounted on there. */
 int session_prepare(const struct session_part *part, const char *dir, struct fault *f);
 
-/* The box has ended: freeze what it wrote, merge if nobody else runs. */
-int session_end(struct session *s, struct fault *f);
+/*
+ * The box has ended: freeze what it wrote, merge if nobody else runs. Its init may be on its
+ * way out still; 0: there never was one.
+ */
+int session_end(struct session *s, pid_t init, struct fault *f);
 
 /* ---- all of them ---- */
 

@@ -8,14 +8,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
-enum { DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, MOST_PUT = 16 << 20 };
+enum {
+	DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+	MOST_PUT = 16 << 20,
+	STAT_MOST = 4096
+};
 
 /* NFS and what FUSE offers may have no locks; on overlayfs nobody can make a white-out. */
 int layers_lacking(struct fault *f)
@@ -95,25 +101,16 @@ int layers_open_users(const struct layers *l)
 	return errno == ENOENT || errno == ENOTDIR ? TREE_NOTHING : TREE_UNKNOWN;
 }
 
-/* ---- what was put there for the box ---- */
+/* ---- what a box finds put there for it ---- */
 
 void layers_note(const tree_names *layers, struct str *notes)
 {
 	str_addf(notes, "on %s\n", layers->n ? layers->v[layers->n - 1] : "");
 }
 
-int layers_put(const char *session, const char *name, const char *text, struct str *notes,
-	struct fault *f)
+void layers_note_put(const char *name, const char *text, struct str *notes)
 {
-	const char *path = mem_printf("%s/upper/%s", session, name);
-	auto_close int fd = openat(AT_FDCWD, path,
-		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
-
-	if (strchr(name, '/'))
-		BUG("'%s' is not at the top of a part", name);
 	str_addf(notes, "%s %s\n", hash_hex(text, strlen(text)), name);
-	return rc < 0 ? fault_set(f, -rc, "write %s", str_visible(path)) : 0;
 }
 
 int layers_begin(const char *session, const struct str *notes, struct fault *f)
@@ -159,10 +156,13 @@ bool layers_was_put(const char *session, int upper, const char *name)
 	return was_put(notes_of(session), upper, name);
 }
 
-/* Each name that was noted, once or more. */
-static void drop_put(const char *session, int upper)
+/*
+ * What the box opened to write it and left as it was. Each name that was noted, once or more;
+ * the first line is about the layers.
+ */
+static void drop_put(const char *notes, int upper)
 {
-	const char *notes = notes_of(session), *at = notes;
+	const char *at = notes ? strchr(notes, '\n') : NULL;
 
 	while (at && (at = strchr(at, ' '))) {
 		size_t n = strcspn(++at, "\n");
@@ -174,7 +174,7 @@ static void drop_put(const char *session, int upper)
 	}
 }
 
-/* ---- freezing ---- */
+/* ---- what is kept and what is removed ---- */
 
 typedef VEC(int) fd_vec;
 
@@ -226,12 +226,107 @@ static int remove_session(int all, int one, const char *session, struct fault *f
 	return unlinkat(all, session, AT_REMOVEDIR) == 0 ? 0 : tree_remove(all, session, f);
 }
 
-int layers_freeze(const struct layers *l, const char *session, struct fault *f)
+/* ---- at rest ---- */
+
+static const char at_rest[] = "rest-";
+
+/*
+ * Has the box's init its mounts still? overlayfs takes no upper directory that is in use. One
+ * that nobody has waited for has none any more.
+ */
+static bool is_ending(const char *rest)
+{
+	const char *pid = rest + strlen(at_rest), *stat, *end;
+
+	if (kill((pid_t)strtol(pid, NULL, 10), 0) < 0 && errno == ESRCH)
+		return false;
+	stat = fd_read_file(AT_FDCWD, mem_printf("/proc/%s/stat", pid), STAT_MOST);
+	end = stat ? strrchr(stat, ')') : NULL;
+	return !end || !str_starts(end, ") Z");
+}
+
+/* What overlayfs itself notes about a directory hides and shows nothing. */
+static bool has_attributes(int fd)
+{
+	static const char *const known[] = { "user.overlay.origin", "user.overlay.impure",
+		"user.overlay.uuid" };
+	char names[1024];
+	ssize_t n = flistxattr(fd, names, sizeof(names));
+
+	for (const char *at = names; n > 0 && at < names + n; at += strlen(at) + 1) {
+		bool ours = false;
+
+		for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+			ours |= !strcmp(at, known[i]);
+		if (!ours)
+			return true;
+	}
+	return n < 0 && errno != ENOTSUP;
+}
+
+/* As it was made: a box may have changed the directory itself. */
+static bool is_as_made(int upper)
+{
+	struct stat st;
+
+	return fstat(upper, &st) == 0 && st.st_mode == (S_IFDIR | 0700) &&
+		!has_attributes(upper);
+}
+
+/* Another one may have its name: then the number has come round. */
+static bool put_to_rest(int all, const char *session, pid_t init)
+{
+	return init > 0 &&
+		renameat(all, session, all, mem_printf("%s%d", at_rest, (int)init)) == 0;
+}
+
+int layers_take_rest(const struct layers *l, const char *rest, const char *session,
+	const char **ret_notes, struct fault *f)
+{
+	const char *from = mem_printf("%s/sessions/%s", l->dir, rest);
+
+	if (rename(from, session) < 0)
+		return fault_set(f, errno, "take %s", str_visible(from));
+	*ret_notes = notes_of(session);
+	return 0;
+}
+
+int layers_clear(const char *session, struct fault *f)
+{
+	const char *path = path_join(session, "begun");
+
+	return unlink(path) < 0 ? fault_set(f, errno, "remove %s", str_visible(path)) : 0;
+}
+
+/* ---- freezing ---- */
+
+/* usable: by another box, after this one. */
+static int freeze_upper(const struct layers *l, const char *path, int one, int upper,
+	bool *ret_usable, struct fault *f)
+{
+	tree_names names = { 0 };
+	int rc;
+
+	drop_put(notes_of(path), upper);
+	rc = tree_list(upper, &names);
+	if (rc < 0)
+		return fault_set(f, -rc, "read %s/upper", str_visible(path));
+	if (names.n == 0) {
+		*ret_usable = is_as_made(upper);
+		return 0;
+	}
+	rc = keep_upper(l, path, upper, f);
+	*ret_usable =
+		rc == 0 && unlinkat(one, "begun", 0) == 0 && mkdirat(one, "upper", 0700) == 0;
+	return rc;
+}
+
+int layers_freeze(const struct layers *l, const char *session, pid_t init, struct fault *f)
 {
 	const char *path = mem_printf("%s/sessions/%s", l->dir, session);
 	auto_close int all = openat(AT_FDCWD, path_join(l->dir, "sessions"), DIR_FLAGS);
 	auto_close int one = openat(AT_FDCWD, path, DIR_FLAGS), upper = -1;
-	tree_names names = { 0 };
+	bool usable = false;
 	int rc = 0;
 
 	if (all < 0 || one < 0)
@@ -239,29 +334,52 @@ int layers_freeze(const struct layers *l, const char *session, struct fault *f)
 	upper = tree_open(one, "upper");
 	if (upper < 0 && errno != ENOENT)
 		return fault_set(f, errno, "open %s/upper", str_visible(path));
-	if (upper >= 0 && layers_has_begun(path)) {
-		drop_put(path, upper);
-		rc = tree_list(upper, &names);
-		if (rc < 0)
-			return fault_set(f, -rc, "read %s/upper", str_visible(path));
-		if (names.n)
-			rc = keep_upper(l, path, upper, f);
-	}
-	return rc < 0 ? rc : remove_session(all, one, session, f);
+	if (upper >= 0 && layers_has_begun(path))
+		rc = freeze_upper(l, path, one, upper, &usable, f);
+	if (rc < 0 || (usable && put_to_rest(all, session, init)))
+		return rc;
+	return remove_session(all, one, session, f);
 }
 
-int layers_freeze_dead(const struct layers *l, tree_names *ret, struct fault *f)
+/* The first that can be used; the others have no use. */
+static const char *choose_rest(int all, const tree_names *names)
 {
-	tree_names sessions = { 0 };
-	int rc = layers_numbered(l->dir, "sessions", &sessions, f);
+	const char *chosen = NULL;
+	struct fault ignored = { 0 };
 
+	vec_each(name, names) {
+		if (!str_starts(*name, at_rest) || is_ending(*name))
+			continue;
+		if (chosen)
+			(void)tree_remove(all, *name, &ignored);
+		else
+			chosen = *name;
+	}
+	return chosen;
+}
+
+int layers_freeze_dead(const struct layers *l, tree_names *ret, const char **ret_rest,
+	struct fault *f)
+{
+	const char *path = path_join(l->dir, "sessions");
+	auto_close int all = openat(AT_FDCWD, path, DIR_FLAGS);
+	tree_names names = { 0 }, sessions = { 0 };
+	int rc = all < 0 ? -errno : tree_list(all, &names);
+
+	if (rc < 0 && rc != -ENOENT)
+		return fault_set(f, -rc, "read %s", str_visible(path));
+	rc = 0;
+	vec_each(name, &names)
+		if (is_number(*name))
+			vec_push(&sessions, *name);
 	for (size_t i = 0; rc == 0 && i < sessions.n; i++) {
-		auto_close int fd = openat(AT_FDCWD,
-			mem_printf("%s/sessions/%s", l->dir, sessions.v[i]), DIR_FLAGS);
+		auto_close int fd = openat(all, sessions.v[i], DIR_FLAGS);
 
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-			rc = layers_freeze(l, sessions.v[i], f);
+			rc = layers_freeze(l, sessions.v[i], 0, f);
 	}
+	if (ret_rest)
+		*ret_rest = choose_rest(all, &names);
 	if (ret)
 		*ret = sessions;
 	return rc;

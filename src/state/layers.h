@@ -10,6 +10,7 @@
 #define STATE_LAYERS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "state/tree.h"
 
@@ -38,26 +39,44 @@ bool layers_is_running(const char *dir, const char *session);
 int layers_open_users(const struct layers *l);
 
 /*
- * A session's notes: which layers it lies on, and what was put into its upper directory for
- * the box, so that this can be told from what the box wrote even after everybody has died.
- * They are written down last, by layers_begin(): as the text of a symbolic link, `begun`,
- * which is there whole or not at all. Without it no box has begun, and nothing of the session
- * is kept. layers_has_begun(): if in doubt, it has. layers_was_put(): it is still as it was.
+ * A session's notes: which layers it lies on, and what was put below its upper directory for
+ * the box, by hash, so that a copy of it there can be told from what the box wrote even
+ * after everybody has died. They are written down by layers_begin(): as the text of a symbolic
+ * link, `begun`, which is there whole or not at all. Without it no box has begun, and nothing
+ * of the session is kept. layers_has_begun(): if in doubt, it has. layers_was_put(): it is
+ * still as it was.
  */
 void layers_note(const tree_names *layers, struct str *notes);
-int layers_put(const char *session, const char *name, const char *text, struct str *notes,
-	struct fault *f);
+void layers_note_put(const char *name, const char *text, struct str *notes);
 int layers_begin(const char *session, const struct str *notes, struct fault *f);
 bool layers_has_begun(const char *session);
 bool layers_was_put(const char *session, int upper, const char *name);
 
-/* The rest with `change` held. */
+/* What follows, with `change` held. */
 
-/* A box's upper directory becomes the newest layer, unless there is nothing in it. */
-int layers_freeze(const struct layers *l, const char *session, struct fault *f);
+/*
+ * A box's upper directory becomes the newest layer, unless there is nothing in it. The session
+ * is then put to rest: it is kept under a name with the process id of the box's init, for
+ * the next box to take, which spares both most of what a session costs on the disk. As long as
+ * that process ends it still has the overlay mounted. 0: there was no box, or it died; then the
+ * session is removed.
+ */
+int layers_freeze(const struct layers *l, const char *session, pid_t init, struct fault *f);
 
-/* The same for all sessions whose box is gone; ret: those that were there, or NULL. */
-int layers_freeze_dead(const struct layers *l, tree_names *ret, struct fault *f);
+/*
+ * Freeze all sessions whose box died. ret: those that were there, and in ret_rest one that is
+ * at rest, or NULL; all others at rest are removed.
+ */
+int layers_freeze_dead(const struct layers *l, tree_names *ret, const char **ret_rest,
+	struct fault *f);
+
+/*
+ * Take the one at rest as `session`: its notes, or NULL if it has none. layers_clear() takes
+ * them from it.
+ */
+int layers_take_rest(const struct layers *l, const char *rest, const char *session,
+	const char **ret_notes, struct fault *f);
+int layers_clear(const char *session, struct fault *f);
 
 /* All layers into one that no box uses; ret: those that there are now, or NULL. */
 int layers_compact(const struct layers *l, tree_names *ret, struct fault *f);

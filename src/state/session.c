@@ -93,27 +93,37 @@ static int lock_session(const char *path)
 	return fd < 0 ? -errno : take_fd(&fd);
 }
 
-static int make_session(const char *dir, const tree_names *sessions, struct session_part *s,
-	struct fault *f)
+/* The box before has left them, as a rule. */
+static int make_dir(const char *path, bool left, struct fault *f)
 {
-	const char *path = mem_printf("%s/sessions/%s", dir, layers_next(sessions));
+	if (mkdir(path, 0700) == 0 || (left && errno == EEXIST))
+		return 0;
+	return fault_set(f, errno, "make %s", str_visible(path));
+}
 
-	if (mkdir(path, 0700) < 0)
-		return fault_set(f, errno, "make %s", str_visible(path));
+static int make_session(const struct layers *l, const char *name, const char *rest,
+	struct session_part *s, struct fault *f)
+{
+	const char *path = mem_printf("%s/sessions/%s", l->dir, name);
+	struct fault ignored = { 0 };
+	bool taken = rest && layers_take_rest(l, rest, path, &s->before, &ignored) == 0;
+	int rc = make_dir(path, taken, f);
+
+	if (rc < 0)
+		return rc;
 	s->session = path;
 	s->lock = lock_session(path);
 	if (s->lock < 0) {
 		fault_set(f, -s->lock, "lock %s", str_visible(path));
 		return layers_lacking(f);
 	}
-	s->busy = layers_lock(dir, "busy", LOCK_SH, f);
+	s->busy = layers_lock(l->dir, "busy", LOCK_SH, f);
 	if (s->busy < 0 || s->part->whole)
 		return s->busy < 0 ? s->busy : 0;
 	s->upper = path_join(path, "upper");
 	s->work = path_join(path, "work");
-	if (mkdir(s->upper, 0700) < 0 || mkdir(s->work, 0700) < 0)
-		return fault_set(f, errno, "make %s", str_visible(path));
-	return 0;
+	rc = make_dir(s->upper, taken, f);
+	return rc < 0 ? rc : make_dir(s->work, taken, f);
 }
 
 static void add_layers(const char *dir, const tree_names *layers, struct session_part *s)
@@ -139,6 +149,7 @@ static int begin_part(const char *dir, struct session_part *s, struct fault *f)
 	tree_names sessions = { 0 }, layers = { 0 };
 	struct fault ignored = { 0 };
 	auto_close int change = -1;
+	const char *rest;
 	int rc;
 
 	/* Each must be ours. */
@@ -158,7 +169,7 @@ static int begin_part(const char *dir, struct session_part *s, struct fault *f)
 	change = layers_lock(dir, "change", LOCK_EX, f);
 	if (change < 0)
 		return change;
-	rc = layers_freeze_dead(&l, &sessions, f);
+	rc = layers_freeze_dead(&l, &sessions, &rest, f);
 	if (rc < 0)
 		return rc;
 	/* Layers that could not be merged, or only half, show the same as if they were. */
@@ -167,7 +178,7 @@ static int begin_part(const char *dir, struct session_part *s, struct fault *f)
 		rc = layers_numbered(dir, "layers", &layers, f);
 	}
 	if (rc == 0)
-		rc = make_session(dir, &sessions, s, f);
+		rc = make_session(&l, layers_next(&sessions), rest, s, f);
 	layers_note(&layers, &s->notes);
 	add_layers(dir, &layers, s);
 	return rc;
@@ -211,7 +222,7 @@ int session_begin(const struct project *p, const char *harness, const struct par
 	if (rc == 0)
 		*ret = s;
 	else
-		(void)session_end(&s, &ignored);
+		(void)session_end(&s, 0, &ignored);
 	return rc;
 }
 
@@ -229,13 +240,25 @@ int session_file(struct session_part *part, const struct part_file *file, struct
 
 	if (part->part->whole)
 		return part->made ? write_own(part, file->name, file->text, f) : 0;
-	if (!part->upper)
-		return 0;
 	if (!file->always)
 		vec_each(layer, &part->layers)
 			if (lstat(path_join(*layer, file->name), &st) == 0)
 				return 0;
-	return layers_put(part->session, file->name, file->text, &part->notes, f);
+	layers_note_put(file->name, file->text, &part->notes);
+	vec_push(&part->put, *file);
+	return 0;
+}
+
+/* The box before may have had the same. */
+static int ready_part(const struct session_part *s, struct fault *f)
+{
+	int rc = 0;
+
+	if (s->before && !strcmp(s->before, s->notes.p))
+		return 0;
+	if (s->before)
+		rc = layers_clear(s->session, f);
+	return rc < 0 ? rc : layers_begin(s->session, &s->notes, f);
 }
 
 int session_ready(struct session *s, struct fault *f)
@@ -244,7 +267,7 @@ int session_ready(struct session *s, struct fault *f)
 
 	for (size_t i = 0; rc == 0 && i < s->parts.n; i++)
 		if (s->parts.v[i].session)
-			rc = layers_begin(s->parts.v[i].session, &s->parts.v[i].notes, f);
+			rc = ready_part(&s->parts.v[i], f);
 	return rc;
 }
 
@@ -255,24 +278,24 @@ int session_prepare(const struct session_part *part, const char *dir, struct fau
 	return rc < 0 ? rc : make_own(part->part, dir, f);
 }
 
-static int end_part(struct session_part *s, struct fault *f)
+static int end_part(struct session_part *s, pid_t init, struct fault *f)
 {
 	const char *dir = path_parent(path_parent(s->session));
 	const struct layers l = layers_of(dir, s->part);
 	auto_close int change = layers_lock(dir, "change", LOCK_EX, f);
-	int rc = change < 0 ? change : layers_freeze(&l, path_base(s->session), f);
+	int rc = change < 0 ? change : layers_freeze(&l, path_base(s->session), init, f);
 
 	fd_close(&s->lock);
 	fd_close(&s->busy);
 	return rc < 0 ? rc : layers_compact(&l, NULL, f);
 }
 
-int session_end(struct session *s, struct fault *f)
+int session_end(struct session *s, pid_t init, struct fault *f)
 {
 	int rc = 0;
 
 	vec_each(part, &s->parts) {
-		int one = part->session ? end_part(part, f) : 0;
+		int one = part->session ? end_part(part, init, f) : 0;
 
 		rc = one < 0 ? one : rc;
 	}

@@ -102,8 +102,13 @@ class User:
         return self.instance() / "claude" / "claude"
 
     def names(self, sub):
+        """Without the session that the last box left for the next."""
         path = self.part() / sub
-        return sorted(os.listdir(path)) if path.exists() else []
+        names = sorted(os.listdir(path)) if path.exists() else []
+        return [name for name in names if not name.startswith("rest-")]
+
+    def at_rest(self):
+        return sorted((self.part() / "sessions").glob("rest-*"))
 
     def assert_tidy(self, layers=1):
         """No session, one layer, no temporary names; the user's files as they were."""
@@ -505,6 +510,96 @@ def holders(top, word):
     return [p for p in pathlib.Path(top).rglob("*") if p.is_file() and word in p.read_bytes()]
 
 
+def test_a_login_is_never_on_the_disk(user):
+    """Neither while the box runs, nor after it opened the file to write and left it as it was."""
+    process = user.hold("(cd ~/.claude; : >>.credentials.json; : >>.claude.json; cat .cred* >&2)")
+    upper = next((user.part() / "sessions").glob("0*/upper"))
+    assert {".credentials.json", ".claude.json"} <= set(os.listdir(upper)), "it copies up"
+    assert b"access-of-the-user" in user.release(process)
+    assert not holders(user.state, b"access-of-the-user")
+    user.assert_tidy(layers=0)
+    process = user.hold()
+    assert not holders(user.state, b"access-of-the-user")
+    user.release(process)
+
+
+# ---- what a box leaves for the next ------------------------------------------------------
+
+
+def rested(user):
+    """The one session at rest, when nothing of its box is left."""
+    one, = user.at_rest()
+    pid = one.name.removeprefix("rest-")
+
+    def is_gone():
+        try:
+            return pathlib.Path("/proc", pid, "stat").read_text().rsplit(")", 1)[1][1] == "Z"
+        except FileNotFoundError:
+            return True
+
+    lib.wait_for(is_gone, "the end of the box's init")
+    return one
+
+
+def test_the_next_box_takes_what_the_last_left(user):
+    user.see("true\n")
+    one = rested(user)
+    inodes = {name: (one / name).lstat().st_ino for name in os.listdir(one)}
+    assert inodes.keys() == {"upper", "work", "begun"}
+    user.see("true\n")
+    assert {name: (rested(user) / name).lstat().st_ino for name in inodes} == inodes
+    user.see("echo x >~/.claude/x\n")
+    two = rested(user)
+    assert (two / "work").stat().st_ino == inodes["work"]
+    assert os.listdir(two / "upper") == [] and not os.path.lexists(two / "begun")
+    assert user.see("cat ~/.claude/x\n") == "x\n"
+    user.assert_tidy()
+
+
+def test_another_login_than_the_last_had(user):
+    user.see("true\n")
+    begun = os.readlink(rested(user) / "begun")
+    user.login("a-later-token")
+    assert "a-later-token" in user.see("cat ~/.claude/.credentials.json\n")
+    later = os.readlink(rested(user) / "begun")
+    assert later != begun and later.splitlines()[0] == begun.splitlines()[0]
+
+
+@pytest.mark.parametrize("change", [
+    "chmod 777 ~/.claude",
+    "chmod 711 ~/.claude",
+    "python3 -c 'import os; os.setxattr(os.path.expanduser(\"~/.claude\"), \"user.x\", b\"y\")'",
+])  # fmt: skip
+def test_a_directory_that_a_box_changed_is_not_left(user, change):
+    user.see("true\n")
+    rested(user)
+    user.see(f"{change}\n")
+    assert user.at_rest() == []
+    assert user.see("stat -c %a ~/.claude\n") == "700\n"
+    user.assert_tidy(layers=0)
+
+
+def test_one_that_still_ends_is_not_taken(user):
+    """By the process id in its name; overlayfs would have it in use twice."""
+    user.see("true\n")
+    one = rested(user)
+    held = one.rename(one.with_name(f"rest-{os.getpid()}"))
+    user.see("true\n")
+    assert held in user.at_rest() and len(user.at_rest()) == 2
+    held.rename(one)
+    user.see("true\n")
+    assert len(user.at_rest()) == 1, "more than one is of no use"
+
+
+@pytest.mark.parametrize("lost", ["upper", "work", "begun"])
+def test_one_that_lacks_something(user, lost):
+    user.see("true\n")
+    one = rested(user)
+    (one / lost).unlink() if lost == "begun" else lib.remove(one / lost)
+    assert "first" in user.see("ls ~/.claude/old\n")
+    user.assert_tidy(layers=0)
+
+
 # What changes the state directory. Without -f it is carrel alone that is watched.
 CHANGES = (
     "mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,rmdir,mknod,mknodat,fsync,flock,"
@@ -590,7 +685,8 @@ def test_state_that_cannot_be_written(user):
         (user.project / "ran").unlink(missing_ok=True)
         assert "third" in user.see(LOOK)
         user.assert_tidy()
-    assert lib.snapshot(user.state).keys() == before.keys()
+    names, were = ({n for n in x if b"/rest-" not in n} for x in (lib.snapshot(user.state), before))
+    assert names == were
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["new", "used"])

@@ -389,21 +389,22 @@ static int set_layer(int fs, const char *key, const char *path, struct fault *f)
 	return 0;
 }
 
-/* One by one since Linux 6.7, before that in one option of limited length. */
+/*
+ * On what is open already. One by one since Linux 6.7, before that in one option of limited
+ * length.
+ */
 static int set_lowers(int fs, const char *const *lowers, struct fds *fds, struct fault *f)
 {
 	struct str joined = { 0 };
 
-	for (size_t i = 0; lowers[i]; i++) {
-		const char *path = layer_path(fds, lowers[i], f);
-
-		if (!path)
+	for (size_t i = 0; lowers[i]; i++)
+		if (!layer_path(fds, lowers[i], f))
 			return -f->err;
-		str_addf(&joined, "%s%s", i ? ":" : "", path);
-	}
+	for (size_t i = 0; i < fds->n; i++)
+		str_addf(&joined, "%s/proc/self/fd/%d", i ? ":" : "", fds->v[i]);
 	if (joined.len <= LONGEST_OPTION)
 		return set_layer(fs, "lowerdir", joined.p, f);
-	for (size_t i = 0; lowers[i]; i++) {
+	for (size_t i = 0; i < fds->n; i++) {
 		int rc = set_layer(fs, "lowerdir+", mem_printf("/proc/self/fd/%d", fds->v[i]),
 			f);
 
@@ -440,21 +441,49 @@ static int new_overlay(const struct place *place, struct fds *fds, struct fault 
 	work = upper ? layer_path(fds, place->work, f) : NULL;
 	if (!work)
 		return -f->err;
-	/* Its own attributes are the owner's here: those of root need root. */
+	/*
+	 * Its own attributes are the owner's here: those of root need root. With an index, a
+	 * layer of a box that is just ending would be refused.
+	 */
 	if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", upper) < 0 ||
 		sys_fsconfig(fs, FSCONFIG_SET_STRING, "workdir", work) < 0 ||
 		sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL) < 0 ||
+		sys_fsconfig(fs, FSCONFIG_SET_STRING, "index", "off") < 0 ||
 		sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
 		return no_overlay(place, f);
 	mount = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	return mount < 0 ? fault_set(f, errno, "mount an overlay") : mount;
 }
 
+/*
+ * What the box is to find there, a login as a rule, is never on a disk: it is in the directory
+ * that will be mounted on, on the box's own tmpfs, which is the uppermost of the lower layers.
+ */
+static int put_files(int dir, const struct place *place, struct fault *f)
+{
+	for (size_t i = 0; place->files[i]; i++) {
+		auto_close int fd = openat(dir, place->files[i],
+			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		const char *text = place->texts[i];
+		int rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+
+		if (rc < 0)
+			return fault_set(f, -rc, "put %s into '%s'", place->files[i],
+				str_visible(place->target));
+	}
+	return 0;
+}
+
 static int put_overlay(struct native *n, const struct place *place, struct fault *f)
 {
+	auto_close int below = open_target(n->root, place->target, f), mount = -1;
 	struct fds fds = { .n = 0 };
-	auto_close int mount = new_overlay(place, &fds, f);
+	int rc = below < 0 ? below : put_files(below, place, f);
 
+	if (rc < 0)
+		return rc;
+	fds.v[fds.n++] = take_fd(&below);
+	mount = new_overlay(place, &fds, f);
 	close_fds(&fds);
 	return mount < 0 ? mount : attach(n, mount, place, f);
 }
