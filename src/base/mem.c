@@ -150,18 +150,14 @@ char *mem_strdup(const char *s)
 
 char *mem_printf(const char *fmt, ...)
 {
-	va_list ap, again;
-	char *p;
+	va_list ap;
 	int n;
 
+	mem_arena();
 	va_start(ap, fmt);
-	va_copy(again, ap);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = vsnprintf(next, left, fmt, ap); /* where mem_alloc() will say that it stands */
 	va_end(ap);
 	if (n < 0)
 		out_of_memory();
-	p = mem_alloc((size_t)n + 1);
-	vsnprintf(p, (size_t)n + 1, fmt, again);
-	va_end(again);
-	return p;
+	return mem_alloc((size_t)n + 1);
 }

@@ -6,13 +6,19 @@
 
 char *path_join(const char *dir, const char *rel)
 {
-	size_t n = strlen(dir);
+	size_t n = strlen(dir), m = strlen(rel);
+	char *path;
 
 	if (rel[0] == '/')
-		return mem_strdup(rel);
-	if (!*rel)
-		return mem_strdup(dir);
-	return mem_printf("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", rel);
+		return mem_strndup(rel, m);
+	if (!m)
+		return mem_strndup(dir, n);
+	path = mem_alloc(n + 1 + m + 1);
+	memcpy(path, dir, n);
+	if (!n || dir[n - 1] != '/')
+		path[n++] = '/';
+	memcpy(path + n, rel, m);
+	return path;
 }
 
 /* Is the last part of a relative path ".."? Then another one climbs further. */
@@ -75,11 +81,11 @@ const char *path_base(const char *path)
 
 bool path_within(const char *path, const char *dir)
 {
-	size_t n = strlen(dir);
-
-	if (n == 1 && dir[0] == '/')
+	if (dir[0] == '/' && !dir[1])
 		return path[0] == '/';
-	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
+	while (*dir && *path == *dir)
+		path++, dir++;
+	return !*dir && (!*path || *path == '/');
 }
 
 const char *path_below(const char *path, const char *dir)

@@ -47,13 +47,13 @@ void str_addf(struct str *s, const char *fmt, ...)
 
 	va_start(ap, fmt);
 	va_copy(again, ap);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = vsnprintf(s->p ? s->p + s->len : NULL, s->cap - s->len, fmt, ap);
 	va_end(ap);
-	if (n > 0) {
+	if (n > 0 && s->len + (size_t)n >= s->cap) {
 		reserve(s, (size_t)n);
 		vsnprintf(s->p + s->len, (size_t)n + 1, fmt, again);
-		s->len += (size_t)n;
 	}
+	s->len += n > 0 ? (size_t)n : 0;
 	va_end(again);
 }
 

@@ -19,7 +19,7 @@ static const char *own_dir(const char *name, const char *standard)
 		return path_clean(path_join(dir, "carrel"));
 	if (!standard || !home || home[0] != '/')
 		return NULL;
-	return path_clean(mem_printf("%s/%s/carrel", home, standard));
+	return path_clean(path_join(path_join(home, standard), "carrel"));
 }
 
 const char *xdg_config(void)

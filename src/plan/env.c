@@ -40,14 +40,16 @@ static const char *host_value(const struct host *h, const char *name)
 	return NULL;
 }
 
-static bool passes(const char *name)
+/* Is this the name, whose length is n, of one that passes? */
+static bool passes(const char *name, size_t n)
 {
 	for (size_t i = 0; i < layout_env_n; i++) {
-		size_t n = strlen(layout_env[i]);
-		bool prefix = layout_env[i][n - 1] == '*';
+		const char *pattern = layout_env[i];
+		size_t m = 0;
 
-		if (prefix ? !strncmp(name, layout_env[i], n - 1)
-			   : !strcmp(name, layout_env[i]))
+		while (m < n && pattern[m] != '*' && pattern[m] == name[m])
+			m++;
+		if (pattern[m] == '*' || (m == n && !pattern[m]))
 			return true;
 	}
 	return false;
@@ -56,14 +58,10 @@ static bool passes(const char *name)
 static void copy_passing(const struct host *h, struct plan *p)
 {
 	for (const char *const *e = h->env; *e; e++) {
-		const char *equals = strchr(*e, '=');
-		const char *name;
+		size_t n = strcspn(*e, "=");
 
-		if (!equals)
-			continue;
-		name = mem_strndup(*e, (size_t)(equals - *e));
-		if (passes(name))
-			set(p, name, equals + 1, ENV_HOST);
+		if ((*e)[n] && passes(*e, n))
+			set(p, mem_strndup(*e, n), *e + n + 1, ENV_HOST);
 	}
 }
 
@@ -81,11 +79,14 @@ static const char *box_path(const struct host *h, const struct plan *p)
 		if (entry[0] != '/' || !plan_shows(p, entry) ||
 			path_within(entry, p->workspace))
 			continue;
-		str_addf(&out, "%s%s", out.len ? ":" : "", entry);
+		str_add(&out, out.len ? ":" : "");
+		str_add(&out, entry);
 		has_system |= !strcmp(entry, "/usr/bin") || !strcmp(entry, "/bin");
 	}
-	if (!has_system)
-		str_addf(&out, "%s%s", out.len ? ":" : "", usual);
+	if (!has_system) {
+		str_add(&out, out.len ? ":" : "");
+		str_add(&out, usual);
+	}
 	return out.p;
 }
 

@@ -93,7 +93,7 @@ static void add_dev(struct plan *p)
 		"zero" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
-		const char *path = mem_printf("/dev/%s", nodes[i]);
+		const char *path = path_join("/dev", nodes[i]);
 
 		add(p,
 			(struct place){ .kind = PLACE_BIND,
@@ -160,7 +160,7 @@ static void add_accounts(struct plan *p, const struct host *h)
 
 static void add_host_etc(struct plan *p, const struct layout_etc *l, const struct fact *fact)
 {
-	const char *target = mem_printf("/etc/%s", l->name);
+	const char *target = path_join("/etc", l->name);
 
 	if (fact->real_kind == KIND_LINK)
 		add_link(p, target, fact->link);
