@@ -1,12 +1,16 @@
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/path.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -94,6 +98,8 @@ char *fd_read_open(int from, size_t max)
 		if (n == 0)
 			break;
 		len += (size_t)n;
+		if ((off_t)len == st.st_size)
+			break; /* more was asked for, so this is the end */
 	}
 	if (len > max) {
 		errno = EFBIG;
@@ -126,4 +132,37 @@ int fd_open2(int dir, const char *path, int flags, unsigned long long resolve)
 	};
 
 	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+}
+
+/* By a descriptor's name in /proc: realpath(3) asks about every part of a path. */
+static const char *follow(const char *path)
+{
+	auto_close int fd = openat(AT_FDCWD, path, O_PATH | O_CLOEXEC);
+	char name[32], buf[PATH_MAX];
+	ssize_t n;
+
+	if (fd < 0)
+		return NULL;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	n = readlink(name, buf, sizeof(buf));
+	if (n > 0 && n < (ssize_t)sizeof(buf) && buf[0] == '/')
+		return mem_strndup(buf, (size_t)n);
+	return realpath(path, buf) ? mem_strdup(buf) : NULL;
+}
+
+/*
+ * Most paths are canonical already, which the kernel says when it is told to follow no link;
+ * then /proc, whose files are made when they are looked at, is not needed.
+ */
+const char *fd_real_path(const char *path)
+{
+	const char *clean = path[0] == '/' ? path_clean(path) : NULL;
+	auto_close int fd = -1;
+
+	if (!clean || strcmp(clean, path))
+		return follow(path);
+	fd = fd_open2(AT_FDCWD, path, O_PATH | O_CLOEXEC, RESOLVE_NO_SYMLINKS);
+	if (fd >= 0)
+		return clean;
+	return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? NULL : follow(path);
 }

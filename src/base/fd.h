@@ -36,6 +36,9 @@ char *fd_read_file(int dir, const char *path, size_t max);
 /* The same of an open file; it is closed. */
 char *fd_read_open(int fd, size_t max);
 
+/* The canonical path of what path leads to; NULL: nowhere. */
+const char *fd_real_path(const char *path);
+
 /* openat2(2) with RESOLVE_* flags; no libc has a wrapper. -1 and errno on failure. */
 int fd_open2(int dir, const char *path, int flags, unsigned long long resolve);
 

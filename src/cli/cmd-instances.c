@@ -12,6 +12,7 @@
 #include "state/instance.h"
 #include "state/root.h"
 #include "base/fault.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -99,7 +100,7 @@ void instances_parts(const struct instance *i, known_parts *ret)
 		const struct harness *h = harness_find(one->harness);
 		const struct part *p = part_named(h, one->name);
 		const char *users = p ? path_join(survey_home(), p->path) : NULL,
-			   *real = users ? survey_real(users) : NULL;
+			   *real = users ? fd_real_path(users) : NULL;
 
 		if (p && !p->whole)
 			vec_push(ret,

@@ -19,7 +19,7 @@ enum { MOST_LEADS = 64, MOST_FILE = 1 << 20 };
 /* Show what stands at path, unless the box has it anyway. */
 static void show(const char *path, const char *top, struct request *r)
 {
-	const char *real = survey_real(path);
+	const char *real = fd_real_path(path);
 
 	if (!real || path_within(real, top) || layout_in_system(real) ||
 		path_within(real, r->workspace) || path_within(r->workspace, real) ||

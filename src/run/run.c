@@ -73,7 +73,7 @@ static void add_owns(const struct session_part *s, struct request *r)
 static void add_part(const struct session_part *s, struct request *r)
 {
 	const struct part *part = s->part;
-	const char *users = survey_real(path_join(survey_home(), part->path));
+	const char *users = fd_real_path(path_join(survey_home(), part->path));
 	struct request_overlay o = { .target = mem_printf("~/%s", part->path),
 		.upper = s->upper,
 		.work = s->work,

@@ -20,7 +20,6 @@
  */
 #include "run/ssh-agent.h"
 #include "run/program.h"
-#include "run/survey.h"
 #include "plan/plan.h"
 #include "state/registry.h"
 #include "base/fault.h"
@@ -66,7 +65,7 @@ int ssh_agent_dir(bool make, const char **ret, struct fault *f)
 	if (make)
 		rc = xdg_make(dir, f);
 	if (rc == 0)
-		*ret = survey_real(dir) ?: dir;
+		*ret = fd_real_path(dir) ?: dir;
 	return rc;
 }
 

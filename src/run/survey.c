@@ -24,31 +24,17 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+enum {
+	FILE_FLAGS = O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC,
+	MOST_PASSWD = 16 << 20,
+};
+
 static enum kind kind_of(const struct stat *st)
 {
 	return S_ISREG(st->st_mode)    ? KIND_FILE
 		: S_ISDIR(st->st_mode) ? KIND_DIR
 		: S_ISLNK(st->st_mode) ? KIND_LINK
 				       : KIND_OTHER;
-}
-
-/*
- * By a descriptor's name in /proc: realpath(3) asks about every part of a path, and there are
- * many paths to look at.
- */
-const char *survey_real(const char *path)
-{
-	auto_close int fd = open(path, O_PATH | O_CLOEXEC);
-	char name[32], buf[PATH_MAX];
-	ssize_t n;
-
-	if (fd < 0)
-		return NULL;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	n = readlink(name, buf, sizeof(buf));
-	if (n > 0 && n < (ssize_t)sizeof(buf) && buf[0] == '/')
-		return mem_strndup(buf, (size_t)n);
-	return realpath(path, buf) ? mem_strdup(buf) : NULL;
 }
 
 static const char *link_text(int dir, const char *path)
@@ -70,7 +56,7 @@ static const char *real_path_below(const char *path)
 
 	if (!last || strcmp(parent, last)) {
 		last = parent;
-		last_real = survey_real(parent);
+		last_real = fd_real_path(parent);
 	}
 	return last_real ? path_join(last_real, path_base(path)) : NULL;
 }
@@ -91,7 +77,7 @@ static struct fact look_at(const char *path)
 	}
 	if (fact.kind == KIND_LINK)
 		fact.link = link_text(AT_FDCWD, path);
-	fact.real = survey_real(path);
+	fact.real = fd_real_path(path);
 	fact.real_kind = fact.real && stat(fact.real, &st) == 0 ? kind_of(&st) : KIND_ABSENT;
 	return fact;
 }
@@ -103,7 +89,8 @@ struct account {
 
 static void find_account(uid_t uid, struct account *ret)
 {
-	char *line = fd_read_file(AT_FDCWD, "/etc/passwd", 16 << 20), *next;
+	char *line = fd_read_open(openat(AT_FDCWD, "/etc/passwd", FILE_FLAGS), MOST_PASSWD);
+	char *next;
 
 	for (; line && *line; line = next) {
 		char *field[7] = { line };
@@ -147,7 +134,7 @@ static const char *find_home(const char *user, const struct account *account)
 		home = account->home;
 	if (!home || home[0] != '/')
 		return mem_printf("/home/%s", user);
-	real = survey_real(home);
+	real = fd_real_path(home);
 	home = real ? real : path_clean(home);
 	bad = !home[1] || layout_in_system(home);
 	for (size_t i = 0; i < ARRAY_SIZE(never); i++)
@@ -223,7 +210,7 @@ static struct fact look_system(int dir, const char *name, const char *path)
 
 static void survey_system(const struct request *r, struct host *h)
 {
-	auto_close int etc = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_close int etc = openat(AT_FDCWD, "/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	h->system = mem_alloc(layout_system_n * sizeof(*h->system));
 	for (size_t i = 0; i < layout_system_n; i++)
@@ -232,7 +219,7 @@ static void survey_system(const struct request *r, struct host *h)
 	for (size_t i = 0; i < layout_etc_n; i++)
 		if (r->network == NETWORK_HOST || !layout_etc[i].only_with_network)
 			h->etc[i] = look_system(etc, layout_etc[i].name,
-				mem_printf("/etc/%s", layout_etc[i].name));
+				path_join("/etc", layout_etc[i].name));
 }
 
 /* Is some entry of the user's PATH in or below home/dir? */
@@ -303,28 +290,27 @@ static void protect_own(const struct request *r, struct host *h, const char *pat
 	}
 }
 
-/* Most are not there, which one call tells. */
-static void protect_part(const struct request *r, struct host *h, const char *path)
-{
-	const char *real = access(path, F_OK) == 0 ? survey_real(path) : NULL;
-
-	if (real)
-		protect_own(r, h, real, "your configuration of a client");
-}
-
-/* Where the sockets are that steer boxes: as we have it, and where sessions have it. */
+/*
+ * Where the sockets are that steer boxes: as we have it, and where sessions have it. NULL:
+ * nowhere, or where the first one is.
+ */
 static const char *runtime_of(int i, uid_t uid)
 {
-	const char *path = i == 0 ? xdg_runtime() : mem_printf("/run/user/%u/carrel", uid);
-	const char *real = path ? survey_real(path) : NULL;
+	const char *path = xdg_runtime(), *real;
 
+	if (i == 1) {
+		const char *usual = mem_printf("/run/user/%u/carrel", uid);
+
+		path = path && !strcmp(path, usual) ? NULL : usual;
+	}
+	real = path ? fd_real_path(path) : NULL;
 	return real ? real : path;
 }
 
-static bool meets_runtime(const char *dir)
+static bool meets_runtime(const char *dir, uid_t uid)
 {
 	for (int i = 0; i < 2; i++) {
-		const char *runtime = runtime_of(i, getuid());
+		const char *runtime = runtime_of(i, uid);
 
 		if (runtime && (path_within(dir, runtime) || path_within(runtime, dir)))
 			return true;
@@ -373,21 +359,42 @@ static int hide_runtime(const struct request *r, struct host *h, struct fault *f
 	return 0;
 }
 
-int survey_apart(const char *workspace, struct fault *f)
+/* carrel's own directories: canonical, if they are there. */
+struct own {
+	const char *state, *config;
+	bool has_state, has_config;
+};
+
+static struct own find_own(void)
 {
 	const char *state = xdg_state(), *config = xdg_config();
-	const char *real = state ? survey_real(state) : NULL;
+	const char *real_state = state ? fd_real_path(state) : NULL;
+	const char *real_config = config ? fd_real_path(config) : NULL;
 
-	state = real ? real : state;
-	real = config ? survey_real(config) : NULL;
-	config = real ? real : config;
+	return (struct own){ .state = real_state ? real_state : state,
+		.config = real_config ? real_config : config,
+		.has_state = real_state != NULL,
+		.has_config = real_config != NULL };
+}
+
+static int check_apart(const char *workspace, const struct own *own, uid_t uid, struct fault *f)
+{
+	const char *state = own->state, *config = own->config;
+
 	if ((state && (path_within(workspace, state) || path_within(state, workspace))) ||
-		(config && path_within(workspace, config)) || meets_runtime(workspace)) {
+		(config && path_within(workspace, config)) || meets_runtime(workspace, uid)) {
 		fault_set(f, 0, "the workspace %s is, or holds, what carrel itself goes by",
 			str_visible(workspace));
 		return fault_fix(f, "Run carrel in a project's own directory.");
 	}
 	return 0;
+}
+
+int survey_apart(const char *workspace, struct fault *f)
+{
+	const struct own own = find_own();
+
+	return check_apart(workspace, &own, getuid(), f);
 }
 
 /*
@@ -396,21 +403,25 @@ int survey_apart(const char *workspace, struct fault *f)
  */
 static int survey_own(const struct request *r, struct host *h, struct fault *f)
 {
-	const char *config = xdg_config(), *state = xdg_state(), *real;
-	int rc = survey_apart(h->workspace.real, f);
+	const struct own own = find_own();
+	int rc = check_apart(h->workspace.real, &own, h->uid, f);
 
 	if (rc < 0)
 		return rc;
-	if (config && (real = survey_real(config)))
-		protect_own(r, h, real, "carrel's own");
-	if (state && (real = survey_real(state)))
-		protect_own(r, h, real, "carrel's own");
+	if (own.has_config)
+		protect_own(r, h, own.config, "carrel's own");
+	if (own.has_state)
+		protect_own(r, h, own.state, "carrel's own");
 	rc = hide_runtime(r, h, f);
 	if (rc < 0)
 		return rc;
 	for (const struct harness *const *a = harness_all; *a; a++)
-		for (const struct part *p = (*a)->parts; p && p->path; p++)
-			protect_part(r, h, path_join(h->home, p->path));
+		for (const struct part *p = (*a)->parts; p && p->path; p++) {
+			const char *real = fd_real_path(path_join(h->home, p->path));
+
+			if (real)
+				protect_own(r, h, real, "your configuration of a client");
+		}
 	return 0;
 }
 
@@ -460,6 +471,7 @@ int survey_host(const struct request *r, struct host *ret, struct fault *f)
 	struct host h = { .env = (const char *const *)environ };
 	int rc;
 
+	vec_reserve(&h.rules, 24);
 	survey_user(&h);
 	survey_kernel(&h);
 	survey_system(r, &h);

@@ -15,9 +15,6 @@ struct rule;
 
 int survey_host(const struct request *r, struct host *ret, struct fault *f);
 
-/* A path without links, or NULL: nothing there. */
-const char *survey_real(const char *path);
-
 /* Which project a workspace belongs to: looked up once, so it cannot become another. */
 int survey_project(const char *workspace, struct project *ret, struct fault *f);
 
