@@ -6,7 +6,6 @@
 
 #include <ctype.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,9 +15,7 @@ enum { LINE_FILE = 1 << 20, CONFIG_FILE = 16 << 20, HEAD_READ = 255, SHA1_DIGITS
 
 const char *git_canonical(const char *base, const char *path)
 {
-	char buf[PATH_MAX];
-
-	return realpath(path_join(base, path), buf) ? mem_strdup(buf) : NULL;
+	return fd_real_path(path_join(base, path));
 }
 
 bool git_exists(const char *dir, const char *name)
@@ -155,7 +152,8 @@ static bool head_is_valid(const char *path)
 	if (S_ISLNK(st.st_mode))
 		return readlink(path, text, HEAD_READ) > 0 && str_starts(text, "refs/");
 	if (S_ISREG(st.st_mode))
-		fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		fd = openat(AT_FDCWD, path,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, HEAD_READ);
 	if (n < 0)
 		return false;
@@ -163,14 +161,16 @@ static bool head_is_valid(const char *path)
 	return is_commit(text) || (str_starts(text, "ref:") && names_a_branch(text + 4));
 }
 
-static enum git_kind find_common(const char *cwd, const char *dir, const char **ret)
+/* git is the canonical path of dir, or NULL. */
+static enum git_kind find_common(const char *cwd, const char *dir, const char *git,
+	const char **ret)
 {
 	const char *env = getenv("GIT_COMMON_DIR"), *text, *common;
 
 	if (env)
 		common = *env ? git_canonical(cwd, env) : NULL;
 	else if (!git_exists(dir, "commondir"))
-		common = git_canonical(dir, "");
+		common = git;
 	else if ((text = git_read_text(dir, "commondir")) && *text)
 		common = git_canonical(dir, text);
 	else
@@ -189,11 +189,11 @@ enum git_kind git_look(const char *cwd, const char *dir, const char **ret_git,
 
 	if (!head_is_valid(path_join(dir, "HEAD")))
 		return GIT_NONE;
-	kind = find_common(cwd, dir, &common);
+	git = git_canonical(dir, "");
+	kind = find_common(cwd, dir, git, &common);
 	if (kind != GIT_FOUND)
 		return kind;
 	objects = objects ? path_join(cwd, objects) : path_join(common, "objects");
-	git = git_canonical(dir, "");
 	if (!git || access(objects, X_OK) < 0 || access(path_join(common, "refs"), X_OK) < 0)
 		return GIT_NONE;
 	*ret_git = git;

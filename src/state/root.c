@@ -1,13 +1,13 @@
 #include "state/root.h"
 #include "state/git-files.h"
 #include "base/fault.h"
+#include "base/fd.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/str.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,12 +76,12 @@ static enum git_kind follow_file(struct search *c, const char *dir, const char *
 }
 
 /* git would refuse what another user may have planted above us. */
-static bool is_strangers(struct search *c, const char *entry)
+static bool is_strangers(struct search *c, const struct stat *entry)
 {
-	struct stat st, own;
+	struct stat own;
 
-	if (lstat(entry, &st) < 0 || stat(c->dir, &own) < 0 || !st.st_uid ||
-		st.st_uid == geteuid() || st.st_uid == own.st_uid)
+	if (!entry->st_uid || entry->st_uid == geteuid() || stat(c->dir, &own) < 0 ||
+		entry->st_uid == own.st_uid)
 		return false;
 	c->note = mem_printf("the git repository in %s is another user's: this directory has "
 			     "an instance of its own",
@@ -90,39 +90,40 @@ static bool is_strangers(struct search *c, const char *entry)
 	return true;
 }
 
-static void note_link(struct search *c, const char *entry)
-{
-	struct stat st;
-
-	if (lstat(entry, &st) == 0 && S_ISLNK(st.st_mode)) {
-		c->by = ".git link";
-		c->names = c->git;
-	}
-}
-
-/* A .git file, else a .git directory, else a bare repository. */
-static enum git_kind look_in(struct search *c, const char *dir)
+/*
+ * A .git file, else a .git directory, else a bare repository; what the directory itself is,
+ * we are told.
+ */
+static enum git_kind look_in(struct search *c, const char *dir, const struct stat *itself)
 {
 	const char *entry = path_join(dir, ".git");
-	enum git_kind kind;
-	struct stat st;
+	struct stat st = { 0 }, to;
+	enum git_kind kind = GIT_NONE;
 
 	c->holder = dir;
-	if (stat(entry, &st) == 0 && S_ISREG(st.st_mode))
-		return is_strangers(c, entry) ? GIT_BROKEN : follow_file(c, dir, ".git");
-	kind = look(c, entry);
+	if (lstat(entry, &st) == 0) {
+		to = st;
+		if (S_ISLNK(st.st_mode) && stat(entry, &to) < 0)
+			to.st_mode = 0;
+		if (S_ISREG(to.st_mode))
+			return is_strangers(c, &st) ? GIT_BROKEN : follow_file(c, dir, ".git");
+		if (S_ISDIR(to.st_mode))
+			kind = look(c, entry);
+	}
 	if (kind == GIT_NONE) {
-		entry = dir;
-		kind = look(c, entry);
+		st = *itself;
+		kind = look(c, dir);
 	}
 	if (kind == GIT_NONE)
 		return kind;
-	if (is_strangers(c, entry))
+	if (is_strangers(c, &st))
 		return GIT_BROKEN;
-	if (kind == GIT_BROKEN)
+	if (kind == GIT_BROKEN) {
 		note_alone(c, "commondir file", "names no git repository");
-	else if (entry != dir)
-		note_link(c, entry);
+	} else if (S_ISLNK(st.st_mode)) {
+		c->by = ".git link";
+		c->names = c->git;
+	}
 	return kind;
 }
 
@@ -167,23 +168,21 @@ static bool across_filesystems(void)
 	return env && strtol(env, NULL, 0) != 0;
 }
 
-static enum git_kind walk_up(struct search *c)
+static enum git_kind walk_up(struct search *c, const struct stat *itself)
 {
 	long ceiling = find_ceiling(c->dir);
 	bool across = across_filesystems();
 	const char *dir = c->dir;
-	struct stat first, st;
+	struct stat st = *itself;
 
-	if (stat(dir, &first) < 0)
-		return GIT_NONE;
 	for (;;) {
-		enum git_kind kind = look_in(c, dir);
+		enum git_kind kind = look_in(c, dir, &st);
 
 		if (kind != GIT_NONE || !strcmp(dir, "/"))
 			return kind;
 		dir = path_parent(dir);
 		if ((dir[1] ? (long)strlen(dir) : 0) <= ceiling || stat(dir, &st) < 0 ||
-			(!across && st.st_dev != first.st_dev))
+			(!across && st.st_dev != itself->st_dev))
 			return GIT_NONE;
 	}
 }
@@ -318,15 +317,17 @@ int project_find(const char *dir, struct project *ret, struct fault *f)
 	const char *env = getenv("GIT_DIR"), *root;
 	struct search c = { 0 };
 	enum git_kind kind;
-	char real[PATH_MAX];
 	struct stat st;
+	bool reached;
 
-	if (!realpath(dir, real) || stat(dir, &st) < 0)
+	c.dir = fd_real_path(dir);
+	reached = c.dir && stat(c.dir, &st) == 0;
+	/* We may be in a directory that we could not enter any more. */
+	if (!reached && (!c.dir || stat(dir, &st) < 0))
 		return fault_set(f, errno, "find the directory %s", shown(dir));
 	if (!S_ISDIR(st.st_mode))
 		return fault_set(f, ENOTDIR, "find the directory %s", shown(dir));
-	c.dir = mem_strdup(real);
-	kind = env ? take_named(&c, env) : walk_up(&c);
+	kind = env ? take_named(&c, env) : reached ? walk_up(&c, &st) : GIT_NONE;
 	if (kind == GIT_FOUND && !is_believed(&c)) {
 		note_unbelieved(&c);
 		kind = GIT_BROKEN;
