@@ -18,7 +18,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,14 +41,18 @@ bool boxes_is_name(const char *name)
 	return true;
 }
 
+/* Where all are, without links above it: for messages. */
 static const char *all_path(void)
 {
-	const char *state = xdg_state();
-	char real[PATH_MAX];
+	const char *state = xdg_state(), *real = state ? fd_real_path(state) : NULL;
 
-	if (!state)
-		return NULL;
-	return path_join(realpath(state, real) ? mem_strdup(real) : state, "boxes");
+	return state ? path_join(real ? real : state, "boxes") : NULL;
+}
+
+/* Where one is, or all (NULL). */
+static const char *shown(const char *box)
+{
+	return str_visible(box ? path_join(all_path(), box) : all_path());
 }
 
 static int no_state(struct fault *f)
@@ -58,56 +61,71 @@ static int no_state(struct fault *f)
 	return fault_fix(f, "Set HOME or XDG_STATE_HOME.");
 }
 
-/* Open a directory that must be ours alone; shown is its path, for the fault. */
-static int open_own(int dir, const char *name, const char *shown, struct fault *f)
+/* A directory that was opened, or was not (errno), must be ours alone. */
+static int check_own(int opened, const char *box, struct fault *f)
 {
-	auto_close int fd = openat(dir, name, DIR_FLAGS);
+	auto_close int fd = opened;
 	struct stat st;
+	int err;
 
 	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
 		return fault_set(f, 0, "%s is no directory of its own: it is a link, or a file",
-			str_visible(shown));
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return fault_set(f, errno, "open %s", str_visible(shown));
+			shown(box));
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		err = errno;
+		return fault_set(f, err, "open %s", shown(box));
+	}
 	if (st.st_uid != geteuid())
-		return fault_set(f, 0, "%s belongs to another user (uid %u)",
-			str_visible(shown), st.st_uid);
+		return fault_set(f, 0, "%s belongs to another user (uid %u)", shown(box),
+			st.st_uid);
 	if (st.st_mode & 022) {
-		fault_set(f, 0, "%s can be written by others", str_visible(shown));
-		return fault_fix(f, "See what is in there, then: chmod go-w %s",
-			str_visible(shown));
+		fault_set(f, 0, "%s can be written by others", shown(box));
+		return fault_fix(f, "See what is in there, then: chmod go-w %s", shown(box));
 	}
 	return take_fd(&fd);
 }
 
-static int open_all(struct fault *f)
+/* The directory of all; with make it comes to be. As a rule it is there. */
+static int open_all(bool make, struct fault *f)
 {
-	const char *path = all_path();
+	const char *state = xdg_state(), *path;
+	int fd, rc = state && make ? xdg_make(state, f) : 0;
 
-	return path ? open_own(AT_FDCWD, path, path, f) : no_state(f);
+	if (!state)
+		return no_state(f);
+	if (rc < 0)
+		return rc;
+	path = path_join(state, "boxes");
+	fd = openat(AT_FDCWD, path, DIR_FLAGS);
+	if (fd < 0 && make) {
+		rc = xdg_make(all_path(), f);
+		if (rc < 0)
+			return rc;
+		fd = openat(AT_FDCWD, path, DIR_FLAGS);
+	}
+	return check_own(fd, NULL, f);
 }
 
 /* The directory of one box; with make it comes to be. */
 static int open_box(const char *name, bool make, struct fault *f)
 {
 	auto_close int all = -1;
-	const char *path;
-	int rc;
+	int fd, err;
 
 	if (!boxes_is_name(name))
 		return fault_set(f, 0, "a box cannot be named '%s'", str_visible(name));
-	if (make && !xdg_state())
-		return no_state(f);
-	/* Above it the state may be made anew, and is then no link. */
-	if (make && ((rc = xdg_make(xdg_state(), f)) < 0 || (rc = xdg_make(all_path(), f)) < 0))
-		return rc;
-	all = open_all(f);
+	all = open_all(make, f);
 	if (all < 0)
 		return all;
-	path = path_join(all_path(), name);
-	if (make && mkdirat(all, name, 0700) < 0 && errno != EEXIST)
-		return fault_set(f, errno, "make the directory %s", str_visible(path));
-	return open_own(all, name, path, f);
+	fd = openat(all, name, DIR_FLAGS);
+	if (fd < 0 && errno == ENOENT && make) {
+		if (mkdirat(all, name, 0700) < 0 && errno != EEXIST) {
+			err = errno;
+			return fault_set(f, err, "make the directory %s", shown(name));
+		}
+		fd = openat(all, name, DIR_FLAGS);
+	}
+	return check_own(fd, name, f);
 }
 
 /* errno first: to say where the file is may change it. */
@@ -191,7 +209,7 @@ int boxes_list(box_records *ret, struct fault *f)
 
 	if (!all_path())
 		return 0;
-	all = open_all(f);
+	all = open_all(false, f);
 	if (all < 0)
 		return f->err == ENOENT ? 0 : all;
 	rc = tree_list(all, &names);
@@ -217,7 +235,7 @@ int boxes_remove(const struct box_record *r, struct fault *f)
 {
 	struct box_record now = { .name = r->name };
 	struct claim held;
-	auto_close int all = open_all(f);
+	auto_close int all = open_all(false, f);
 	int rc;
 
 	if (all < 0)

@@ -310,7 +310,7 @@ int registry_claim(const char *name, enum claim_how how, struct claim *ret, stru
 	if (rc < 0)
 		return rc;
 	made = make_directory(path);
-	dir = path ? open(path, DIR_FLAGS) : -1;
+	dir = path ? openat(AT_FDCWD, path, DIR_FLAGS) : -1;
 	rc = made ? find(take_file, look_file, dir, name, how, ret) : -ENOENT;
 	if (!is_settled(rc))
 		rc = find(take_socket, look_socket, dir, name, how, ret);
@@ -338,7 +338,7 @@ int registry_peek(const char *name, enum claim_how how, struct claim *ret, struc
 
 	if (rc < 0)
 		return rc;
-	dir = path ? open(path, DIR_FLAGS) : -1;
+	dir = path ? openat(AT_FDCWD, path, DIR_FLAGS) : -1;
 	rc = could_be_made(path) ? find(look_file, look_file, dir, name, how, ret) : -ENOENT;
 	if (!is_settled(rc))
 		rc = find(look_socket, look_socket, dir, name, how, ret);
@@ -353,7 +353,7 @@ void registry_release(struct claim *claim)
 
 	if (claim->lock < 0)
 		return;
-	dir = path ? open(path, DIR_FLAGS) : -1;
+	dir = path ? openat(AT_FDCWD, path, DIR_FLAGS) : -1;
 	file = lock_name(claim->name);
 	/* Never true for a socket, nor for a file that has become another box's. */
 	if (dir >= 0 && is_named(claim->lock, dir, file.text))
@@ -366,7 +366,7 @@ void registry_release(struct claim *claim)
 bool registry_is_held(const char *name)
 {
 	const char *path = xdg_runtime();
-	auto_close int dir = path ? open(path, DIR_FLAGS) : -1;
+	auto_close int dir = path ? openat(AT_FDCWD, path, DIR_FLAGS) : -1;
 	int unused;
 
 	return is_file_locked(dir, name) || look_socket(dir, name, &unused) == -EADDRINUSE;
@@ -380,7 +380,7 @@ int registry_directory(struct fault *f)
 
 	if (!path)
 		return fault_set(f, ENOENT, "find the runtime directory: XDG_RUNTIME_DIR");
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fault_set(f, errno, "open %s", str_visible(path));
 	if (st.st_uid != geteuid() || st.st_mode & 022)
