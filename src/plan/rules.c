@@ -152,9 +152,12 @@ static int check_bind(const struct host *h, const struct place *bind, struct fau
 
 int plan_add_rules(const struct host *h, struct plan *p, struct fault *f)
 {
-	size_t n = p->places.n;
+	size_t n = p->places.n, most = 0;
 	place_vec masks = { 0 };
 
+	vec_each(rule, &h->rules)
+		most += rule->trail.n;
+	vec_reserve(&masks, most); /* as a rule, each on one bind */
 	for (size_t i = 0; i < n; i++) {
 		struct place bind = p->places.v[i];
 

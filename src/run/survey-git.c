@@ -45,7 +45,7 @@ static void protect(struct host *h, const char *root, const char *dir, const cha
 /* The names directly in dir that are directories; an absent dir has none. */
 static void list_dirs(const char *dir, name_vec *ret)
 {
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
 

@@ -42,7 +42,7 @@ typedef VEC(struct pattern) pattern_vec;
  */
 static bool on_tmpfs(const char *path)
 {
-	auto_close int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int fd = openat(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct statfs fs;
 
 	return fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
@@ -102,6 +102,23 @@ static bool could_create_in(const char *dir)
 }
 
 /*
+ * What is at path. Rules about one directory come one after the other, and one look at it
+ * does for all of them.
+ */
+static struct fact look_at(const char *path, bool on_the_way)
+{
+	static struct fact last;
+	struct fact fact = { .path = path };
+
+	if (on_the_way && last.path && !strcmp(last.path, path))
+		return last;
+	fact.kind = kind_at(path, &fact.inode);
+	if (on_the_way)
+		last = fact;
+	return fact;
+}
+
+/*
  * Go down from root to rel as the kernel would, link by link, and note every part on
  * the way: each of them could be exchanged for another to make the path lead elsewhere.
  */
@@ -110,10 +127,11 @@ static void add_rule(struct host *h, struct rule rule, const char *root, const c
 	const char *at = root, *rest = path_below(path_clean(path_join(root, rel)), root);
 	int links = 0;
 
+	vec_reserve(&rule.trail, 2);
 	while (*rest) {
 		size_t n = strcspn(rest, "/");
 		const char *name = mem_strndup(rest, n);
-		struct fact fact = { .path = path_join(at, name) };
+		struct fact fact;
 
 		rest += n + strspn(rest + n, "/");
 		if (!n || !strcmp(name, "."))
@@ -124,7 +142,7 @@ static void add_rule(struct host *h, struct rule rule, const char *root, const c
 				break;
 			continue;
 		}
-		fact.kind = kind_at(fact.path, &fact.inode);
+		fact = look_at(path_join(at, name), *rest);
 		if (fact.kind == KIND_MASKED)
 			return;
 		if (fact.kind == KIND_ABSENT && !could_create_in(at))
@@ -164,9 +182,10 @@ void survey_hide(struct host *h, const char *root, const char *rel, const char *
 }
 
 /* The last pattern that matches decides, as in .gitignore. NULL: none does. */
-static const char *decide(const pattern_vec *patterns, const char *rel)
+static const struct pattern *decide(const pattern_vec *patterns, const char *rel)
 {
-	const char *name = path_base(rel), *verdict = NULL;
+	const struct pattern *verdict = NULL;
+	const char *name = path_base(rel);
 
 	vec_each(p, patterns) {
 		const char *tail = str_starts(p->body, "**/") ? p->body + 3 : p->body;
@@ -175,7 +194,7 @@ static const char *decide(const pattern_vec *patterns, const char *rel)
 		if (!strpbrk(tail, "/") && !strchr("*?[\\", *tail) && *tail != *name)
 			continue;
 		if (p->wild ? path_match(p->body, rel) : !strcmp(p->body, rel))
-			verdict = p->back ? NULL : p->text;
+			verdict = p->back ? NULL : p;
 	}
 	return verdict;
 }
@@ -185,23 +204,30 @@ struct search {
 	pattern_vec protect, hide;
 };
 
+/* A name without wildcards has its rule already, from add_named(). */
+static void add_found(struct host *h, enum path_rule kind, const struct pattern *p,
+	const char *rel)
+{
+	if (p->wild)
+		add_rule(h, (struct rule){ .kind = kind, .why = p->text }, h->workspace.real,
+			mem_strdup(rel));
+}
+
 static enum walk_next visit(void *ctx, const struct walk_entry *entry)
 {
 	struct search *s = ctx;
-	const char *why = decide(&s->hide, entry->rel);
+	const struct pattern *p = decide(&s->hide, entry->rel);
 
 	if (planted_could_be(entry->name))
 		vec_push(&s->h->known, entry->inode);
 
-	if (why) {
-		add_rule(s->h, (struct rule){ .kind = RULE_HIDE, .why = why },
-			s->h->workspace.real, mem_strdup(entry->rel));
+	if (p) {
+		add_found(s->h, RULE_HIDE, p, entry->rel);
 		return WALK_SKIP;
 	}
-	why = decide(&s->protect, entry->rel);
-	if (why)
-		add_rule(s->h, (struct rule){ .kind = RULE_PROTECT, .why = why },
-			s->h->workspace.real, mem_strdup(entry->rel));
+	p = decide(&s->protect, entry->rel);
+	if (p)
+		add_found(s->h, RULE_PROTECT, p, entry->rel);
 	/* Thousands of files that are nobody's secrets. */
 	if (entry->is_dir &&
 		(!strcmp(entry->name, ".git") || !strcmp(entry->name, "node_modules")))
