@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,17 +17,19 @@ enum {
 	REL_MAX = 4000,     /* a longer path could not be mounted on anyway */
 	NAME_LONGEST = 255, /* as on every file system that can be mounted on by name */
 	MOST_ENTRIES = 5000000,
+	ROOM = 16 * 1024, /* for what one call says of a directory */
 };
 
 struct walk {
 	const char *root;
 	int root_fd;
+	bool readable; /* so that its entries can be read from root_fd itself */
 	walk_visit *visit;
 	void *ctx;
 	size_t seen;
 	VEC(const char *) todo; /* directories found and not read yet */
-	char rel[REL_MAX + NAME_LONGEST + 2];
-	char entries[32 * 1024] __attribute__((aligned(8)));
+	char *rel;              /* of the entry that is visited */
+	char *entries;
 };
 
 static bool is_directory(int dir, const struct dirent *d)
@@ -64,7 +65,7 @@ static int read_directory(struct walk *w, int dir, const char *rel, size_t prefi
 	struct fault *f)
 {
 	for (;;) {
-		ssize_t n = syscall(SYS_getdents64, dir, w->entries, sizeof(w->entries));
+		ssize_t n = syscall(SYS_getdents64, dir, w->entries, ROOM);
 
 		if (n == 0 || (n < 0 && errno == ENOENT)) /* removed while open */
 			return 0;
@@ -96,6 +97,8 @@ static int walk_directory(struct walk *w, const char *rel, struct fault *f)
 	size_t prefix = strlen(rel);
 	auto_close int dir = -1;
 
+	if (!prefix && w->readable)
+		return read_directory(w, w->root_fd, rel, prefix, f);
 	if (prefix > REL_MAX)
 		return fault_set(f, ENAMETOOLONG, "look into '%s/%.60s...'",
 			str_visible(w->root), str_visible(rel));
@@ -112,7 +115,7 @@ static int walk_directory(struct walk *w, const char *rel, struct fault *f)
 		return fault_fix(f, "Make it readable, or keep it out of the box: --hide '%s'.",
 			str_visible(rel));
 	}
-	strcpy(w->rel, rel);
+	memcpy(w->rel, rel, prefix);
 	if (prefix)
 		w->rel[prefix++] = '/';
 	return read_directory(w, dir, rel, prefix, f);
@@ -137,22 +140,17 @@ static int walk_all(struct walk *w, struct fault *f)
 
 int walk_tree(const char *root, walk_visit *visit, void *ctx, struct fault *f)
 {
-	auto_close int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct walk *w;
-	int rc;
+	auto_close int fd = openat(AT_FDCWD, root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char entries[ROOM] __attribute__((aligned(8))), rel[REL_MAX + NAME_LONGEST + 2];
+	struct walk w = { .root = root, .visit = visit, .ctx = ctx, .readable = fd >= 0 };
 
 	if (fd < 0)
+		fd = openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
 		return fault_set(f, errno, "open '%s'", str_visible(root));
-	/* Not from mem.h: a box may live for days after a walk of milliseconds. */
-	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (w == MAP_FAILED)
-		return fault_set(f, errno, "get memory to search '%s'", str_visible(root));
-	w->root = root;
-	w->root_fd = fd;
-	w->visit = visit;
-	w->ctx = ctx;
-	vec_push(&w->todo, "");
-	rc = walk_all(w, f);
-	munmap(w, sizeof(*w));
-	return rc;
+	w.root_fd = fd;
+	w.rel = rel;
+	w.entries = entries;
+	vec_push(&w.todo, "");
+	return walk_all(&w, f);
 }
