@@ -374,6 +374,7 @@ void run_args_line(struct run_args *a, int argc, char **argv)
 /* Turn the agent's name, if there is one, into the rest of the request; 0 or an exit code. */
 static int load_agent(struct run_args *a, bool showing, struct agent_result *ret)
 {
+	const bool any = a->agent || a->mine;
 	struct fault f = { 0 };
 	struct agent_options o = {
 		.name = a->agent,
@@ -381,12 +382,11 @@ static int load_agent(struct run_args *a, bool showing, struct agent_result *ret
 		.args = a->request.argv,
 		.shell = a->shell,
 		/* A plan may go to a file and be that of a conversation all the same. */
-		.headless = a->headless || a->events || !isatty(STDIN_FILENO) ||
-			(!showing && !isatty(STDOUT_FILENO)),
+		.headless = any &&
+			(a->headless || a->events || !isatty(STDIN_FILENO) ||
+				(!showing && !isatty(STDOUT_FILENO))),
 		.events = a->events,
 	};
-
-	bool any = a->agent || a->mine;
 
 	if (!any && (a->manifest || a->headless || a->events))
 		fault_set(&f, 0,

@@ -89,7 +89,8 @@ static enum relay_kind kind_of(int fd)
 	return isatty(fd) ? RELAY_TTY : RELAY_OTHER;
 }
 
-static void end_init(struct relay_end *e, int fd)
+/* Is it open? */
+static bool end_init(struct relay_end *e, int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
@@ -97,6 +98,7 @@ static void end_init(struct relay_end *e, int fd)
 	e->kind = kind_of(fd);
 	e->blocks = flags >= 0 && !(flags & O_NONBLOCK) && e->kind != RELAY_FILE &&
 		e->kind != RELAY_SOCKET;
+	return flags >= 0;
 }
 
 /* One that has no name: once its reader is gone, no other will come. */
@@ -122,14 +124,16 @@ static void finish(struct relay *r, enum relay_state state, int err)
 
 void relay_init(struct relay *r, int from, int to)
 {
+	bool has_from, has_to;
+
 	*r = (struct relay){ .state = RELAY_OPEN };
-	end_init(&r->from, from);
-	end_init(&r->to, to);
+	has_from = end_init(&r->from, from);
+	has_to = end_init(&r->to, to);
 	r->splice = can_splice(r);
 	r->watch = is_anonymous_pipe(&r->to);
-	if (fcntl(to, F_GETFD) < 0)
+	if (!has_to)
 		finish(r, RELAY_BROKEN, EBADF);
-	else if (fcntl(from, F_GETFD) < 0)
+	else if (!has_from)
 		finish(r, RELAY_EOF, 0);
 }
 
@@ -397,8 +401,11 @@ static int reopen_controlling(int fd, int flags)
 /* Could fd be opened once more and be the same stream? Opening ptmx makes a new terminal. */
 static bool is_reopenable(int fd, int mode, const struct stat *st)
 {
-	int access = fcntl(fd, F_GETFL) & O_ACCMODE;
+	int access;
 
+	if (!S_ISFIFO(st->st_mode) && !S_ISCHR(st->st_mode))
+		return false;
+	access = fcntl(fd, F_GETFL) & O_ACCMODE;
 	if (access != mode && access != O_RDWR)
 		return false;
 	return S_ISFIFO(st->st_mode) || (isatty(fd) && !is_device(st, 5, 2));
