@@ -35,11 +35,12 @@ char *path_clean(const char *path)
 	size_t len = 0;
 
 	while (*path) {
-		size_t n;
+		size_t n = 0;
 
 		while (*path == '/')
 			path++;
-		n = strcspn(path, "/");
+		while (path[n] && path[n] != '/')
+			n++;
 		if (n == 0 || (n == 1 && path[0] == '.')) {
 			path += n;
 			continue;

@@ -441,10 +441,12 @@ int plan_order_places(struct plan *p, struct fault *f)
 
 bool plan_shows(const struct plan *p, const char *path)
 {
-	const struct place *in = NULL;
+	/* The last is the deepest. */
+	for (size_t i = p->places.n; i-- > 0;) {
+		const struct place *in = &p->places.v[i];
 
-	vec_each(place, &p->places)
-		if (path_within(path, place->target))
-			in = place;
-	return in && (in->kind == PLACE_LINK || (in->kind == PLACE_BIND && !in->moved));
+		if (path_within(path, in->target))
+			return in->kind == PLACE_LINK || (in->kind == PLACE_BIND && !in->moved);
+	}
+	return false;
 }

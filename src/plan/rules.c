@@ -41,12 +41,10 @@ static int compare(const void *a, const void *b)
 /* The bind that is on top at target: the last and deepest whose target holds it. */
 static const struct place *bind_at(const struct plan *p, size_t n, const char *target)
 {
-	const struct place *in = NULL;
-
-	for (size_t i = 0; i < n; i++)
-		if (path_within(target, p->places.v[i].target))
-			in = &p->places.v[i];
-	return in;
+	while (n-- > 0)
+		if (path_within(target, p->places.v[n].target))
+			return &p->places.v[n];
+	return NULL;
 }
 
 static enum place_kind mask_kind(const struct rule *rule, const struct fact *fact, bool last)

@@ -32,6 +32,7 @@ struct pattern {
 	const char *text; /* as it was given */
 	const char *body; /* without the "!" and, if it names one path, cleaned */
 	bool back, wild;  /* takes back; has wildcards */
+	char first;       /* of every name that it could match; '\0': that is not known */
 };
 
 typedef VEC(struct pattern) pattern_vec;
@@ -188,10 +189,7 @@ static const struct pattern *decide(const pattern_vec *patterns, const char *rel
 	const char *name = path_base(rel);
 
 	vec_each(p, patterns) {
-		const char *tail = str_starts(p->body, "**/") ? p->body + 3 : p->body;
-
-		/* Most names differ in their first letter from what is looked for. */
-		if (!strpbrk(tail, "/") && !strchr("*?[\\", *tail) && *tail != *name)
+		if (p->first && p->first != *name)
 			continue;
 		if (p->wild ? path_match(p->body, rel) : !strcmp(p->body, rel))
 			verdict = p->back ? NULL : p;
@@ -275,10 +273,15 @@ static void add_pattern(pattern_vec *patterns, const char *text)
 	struct pattern p = {
 		.text = text, .body = text + (*text == '!'), .back = *text == '!'
 	};
+	const char *tail;
 
 	p.wild = path_is_pattern(p.body);
 	if (!p.wild)
 		p.body = path_clean(p.body);
+	/* Most names differ in their first letter from what is looked for. */
+	tail = str_starts(p.body, "**/") ? p.body + 3 : p.body;
+	if (!strchr(tail, '/') && !strchr("*?[\\", *tail))
+		p.first = *tail;
 	vec_push(patterns, p);
 }
 

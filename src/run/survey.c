@@ -222,29 +222,39 @@ static void survey_system(const struct request *r, struct host *h)
 				path_join("/etc", layout_etc[i].name));
 }
 
-/* Is some entry of the user's PATH in or below home/dir? */
-static bool on_path(const char *home, const char *dir)
+/* The entries of the user's PATH that lie in home, without it. */
+static void find_entries(const char *home, name_vec *ret)
 {
-	size_t n = strlen(home), m = strlen(dir);
+	size_t n = strlen(home);
 
 	for (const char *at = getenv("PATH"); at && *at; at += *at == ':') {
 		size_t len = strcspn(at, ":");
 
-		if (len >= n + 1 + m && !strncmp(at, home, n) && at[n] == '/' &&
-			!strncmp(at + n + 1, dir, m) && strchr(":/", at[n + 1 + m]))
-			return true;
+		if (len > n && !strncmp(at, home, n) && at[n] == '/')
+			vec_push(ret, mem_strndup(at + n + 1, len - n - 1));
 		at += len;
 	}
+}
+
+/* Is some of them in or below dir? */
+static bool on_path(const name_vec *entries, const char *dir)
+{
+	vec_each(entry, entries)
+		if (path_within(*entry, dir))
+			return true;
 	return false;
 }
 
 static void survey_toolchains(struct host *h)
 {
+	name_vec entries = { 0 };
+
+	find_entries(h->home, &entries);
 	h->toolchains = mem_alloc(layout_toolchains_n * sizeof(*h->toolchains));
 	for (size_t i = 0; i < layout_toolchains_n; i++) {
 		const struct layout_toolchain *t = &layout_toolchains[i];
 
-		if (on_path(h->home, t->when ? t->when : t->dir))
+		if (on_path(&entries, t->when ? t->when : t->dir))
 			h->toolchains[i] = look_at(path_join(h->home, t->dir));
 	}
 }
