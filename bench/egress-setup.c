@@ -3,9 +3,9 @@
  *
  *	egress-setup ROUNDS
  *
- * Each round is a process with a user and a network namespace of its own that brings loopback
- * up, as the helper of a box does, and then calls egress_make() from carrel's own source. Prints
- * JSON: microseconds of either (median, p10, p90, n).
+ * Each round is two processes with a user and a network namespace of their own: one brings
+ * loopback up and has no way out, the other calls egress_make() from carrel's own source, as
+ * the helper of a box does. Prints JSON: microseconds of either (median, p10, p90, n).
  */
 #include "box/native/egress.h"
 
@@ -24,10 +24,6 @@
 
 enum { MOST = 10000 };
 
-struct sample {
-	double namespace, egress; /* us; 0: it failed */
-};
-
 static double now_us(void)
 {
 	struct timespec t;
@@ -42,10 +38,20 @@ static void die(const char *what)
 	exit(1);
 }
 
-static void one(struct sample *ret)
+static void loopback_up(void)
 {
 	struct ifreq r = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-	int s, listener, resolver;
+	int s = socket(AF_INET, SOCK_DGRAM, 0);
+
+	if (s < 0 || ioctl(s, SIOCSIFFLAGS, &r) < 0)
+		die("bring loopback up");
+	close(s);
+}
+
+static void make(bool egress, double *ret_us)
+{
+	const bool v6 = egress_has_v6();
+	int listener, resolver;
 	const char *failed;
 	double began;
 
@@ -54,15 +60,30 @@ static void one(struct sample *ret)
 	began = now_us();
 	if (unshare(CLONE_NEWNET) < 0)
 		die("make a network namespace");
-	s = socket(AF_INET, SOCK_DGRAM, 0);
-	if (s < 0 || ioctl(s, SIOCSIFFLAGS, &r) < 0)
-		die("bring loopback up");
-	ret->namespace = now_us() - began;
-	began = now_us();
-	failed = egress_make(&listener, &resolver);
-	if (failed)
-		die(failed);
-	ret->egress = now_us() - began;
+	if (egress) {
+		failed = egress_make(v6, &listener, &resolver);
+		if (failed)
+			die(failed);
+	} else {
+		loopback_up();
+	}
+	*ret_us = now_us() - began;
+}
+
+/* In a process of its own. False: it failed. */
+static bool measure(bool egress, double *shared, double *ret_us)
+{
+	int status;
+
+	if (fork() == 0) {
+		make(egress, shared);
+		_exit(0);
+	}
+	if (wait(&status) < 0 || status != 0)
+		return false;
+	*ret_us = *shared;
+	usleep(2000); /* the kernel takes namespaces down behind our back */
+	return true;
 }
 
 static int by_value(const void *a, const void *b)
@@ -83,23 +104,15 @@ int main(int argc, char **argv)
 {
 	static double namespace[MOST], egress[MOST];
 	size_t rounds = argc == 2 ? strtoul(argv[1], NULL, 10) : 0;
-	struct sample *sample = mmap(NULL, sizeof(*sample), PROT_READ | PROT_WRITE,
+	double *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int status;
 
-	if (!rounds || rounds > MOST || sample == MAP_FAILED)
+	if (!rounds || rounds > MOST || shared == MAP_FAILED)
 		return 2;
-	for (size_t i = 0; i < rounds; i++) {
-		if (fork() == 0) {
-			one(sample);
-			_exit(0);
-		}
-		if (wait(&status) < 0 || status != 0)
+	for (size_t i = 0; i < rounds; i++)
+		if (!measure(false, shared, &namespace[i]) ||
+			!measure(true, shared, &egress[i]))
 			return 1;
-		namespace[i] = sample->namespace;
-		egress[i] = sample->egress;
-		usleep(2000); /* the kernel takes namespaces down behind our back */
-	}
 	printf("{");
 	print("namespace", namespace, rounds, ", ");
 	print("egress", egress, rounds, "}\n");

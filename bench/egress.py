@@ -245,11 +245,13 @@ def egress_setup(context):
     said = json.loads(ran.stdout)
     records = [{"name": name, "wall_us": said[key], "fails": 0} for key, name in
                (("namespace", "the namespace, with loopback up"),
-                ("egress", "what a way out adds"))]
+                ("egress", "the namespace, with a way out"))]
     return {"title": "Set-up of a box's network", "note":
-            "Addresses, routes, rules and the broker's two sockets, by carrel's own code in a "
-            "fresh network namespace. In a box all of it is done beside the mounts.",
-            "tables": {"": records}, "egress_us": said["egress"]["median"]}
+            "Loopback, or that with addresses, routes, rules and the broker's two sockets by "
+            "carrel's own code, in a fresh network namespace; the target is for the difference. "
+            "In a box all of it is done beside the mounts.",
+            "tables": {"": records},
+            "egress_us": said["egress"]["median"] - said["namespace"]["median"]}
 
 
 # ---- memory -----------------------------------------------------------------------

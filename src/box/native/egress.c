@@ -3,24 +3,27 @@
  *
  * Theory of operation. The namespace has loopback and nothing else: there is no way out for
  * a packet, whatever is done in the box. All addresses are routed to loopback (a local
- * route for everything), so that any connect(2) finds a route; nf_tables then redirects
+ * route for everything), so that any connect(2) finds a route, and all that is sent arrives:
  *
- *	TCP, to wherever               to the listener, which the broker holds
- *	UDP to port 53, to wherever    to the resolver's socket, which it holds too
+ *	TCP, to wherever               nf_tables redirects it to the listener, which the
+ *	                               broker holds; the kernel tells it what was dialled
+ *	UDP to port 53, to wherever    by itself at the resolver's socket, which it holds
+ *	                               too, and which answers from the address that was asked
  *
- * but for what the box sends to itself: 127.0.0.0/8, ::1 and the two addresses that it has on
- * loopback (programs ask whether there is one besides 127.0.0.1 before they look names up).
- * The broker learns from the kernel which address was dialled. What is neither finds
- * no socket, and the kernel refuses it at once: UDP as unreachable.
+ * but for the TCP that the box sends to itself: to 127.0.0.0/8, ::1 and the two addresses
+ * that it has on loopback (programs ask whether there is one besides 127.0.0.1 before they
+ * look names up). What is neither finds no socket, and the kernel refuses it at once: UDP
+ * as unreachable.
  *
  * Both sockets are bound to ports below 1024, which nobody in the box may bind. When the
  * broker is gone they are closed, and everything is refused.
  *
  * All of it is said over netlink in two batches. `ip` and `nft` would cost three times the
- * rest of a box's start.
+ * rest of a box's start. Who calls ends soon, in the middle of another's work: descriptors
+ * are left for its end to close, and what is on the stack fits into one page.
  */
 #include "box/native/egress.h"
-#include "base/fd.h"
+#include "base/fault.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,6 +31,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,6 +45,8 @@ enum {
 	BACKLOG = 4096,
 	LOOPBACK = 1,             /* index */
 	QUESTIONS_SIZE = 1 << 20, /* bytes of them that may wait */
+	FREEBIND_V6 = 78,         /* IPV6_FREEBIND: not in every libc's headers */
+	BATCH_SIZE = 1536,        /* what is written has a fixed length, which is less */
 };
 
 static const uint8_t own_v4[4] = { 198, 18, 0, 2 };
@@ -49,7 +55,7 @@ static const uint8_t own_v6[16] = { 0xfd, 0x63, 0x61, 0x72, 0x72, 0x65, 0x6c, [1
 /* ---- writing netlink messages ---- */
 
 struct batch {
-	_Alignas(struct nlmsghdr) char buf[4096];
+	_Alignas(struct nlmsghdr) char buf[BATCH_SIZE];
 	size_t n;
 	struct nlmsghdr *message; /* that is being written */
 	uint32_t count;
@@ -59,6 +65,8 @@ static void *put(struct batch *b, const void *bytes, size_t n)
 {
 	char *at = b->buf + b->n;
 
+	if (NLMSG_ALIGN(n) > sizeof(b->buf) - b->n)
+		BUG("a batch of %zu bytes", b->n + n);
 	memcpy(at, bytes, n);
 	memset(at + n, 0, NLMSG_ALIGN(n) - n);
 	b->n += NLMSG_ALIGN(n);
@@ -110,30 +118,44 @@ static void nest_end(struct batch *b, size_t at)
 	a->nla_len = (uint16_t)(b->n - at);
 }
 
-/* A failure is always told; that all went well, only of the one that asks for it: the last. */
+/*
+ * A failure is always told; that all went well, only of the one that asks for it: the last. Of
+ * the answer its head is enough.
+ */
 static int transact(int protocol, const struct batch *b, uint32_t *ret_which)
 {
-	auto_close int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
-	_Alignas(struct nlmsghdr) char answer[8192];
+	int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+	struct {
+		struct nlmsghdr head;
+		struct nlmsgerr body;
+	} answer;
 
 	*ret_which = 0;
 	if (s < 0 || send(s, b->buf, b->n, 0) < 0)
 		return -errno;
 	for (;;) {
-		ssize_t n = recv(s, answer, sizeof(answer), 0);
-		const struct nlmsghdr *h = (const struct nlmsghdr *)(void *)answer;
-		const struct nlmsgerr *e = NLMSG_DATA(h);
+		ssize_t n = recv(s, &answer, sizeof(answer), 0);
 
 		if (n < 0)
 			return -errno;
-		if (n < (ssize_t)NLMSG_LENGTH(sizeof(*e)) || h->nlmsg_type != NLMSG_ERROR)
+		if (n < (ssize_t)sizeof(answer) || answer.head.nlmsg_type != NLMSG_ERROR)
 			continue;
-		*ret_which = h->nlmsg_seq;
-		return e->error;
+		*ret_which = answer.head.nlmsg_seq;
+		return answer.body.error;
 	}
 }
 
-/* ---- addresses and routes ---- */
+/* ---- loopback, its addresses and routes ---- */
+
+static void put_loopback(struct batch *b)
+{
+	const struct ifinfomsg up = { .ifi_family = AF_UNSPEC,
+		.ifi_index = LOOPBACK,
+		.ifi_flags = IFF_UP,
+		.ifi_change = IFF_UP };
+
+	begin(b, RTM_NEWLINK, 0, &up, sizeof(up));
+}
 
 static void put_family(struct batch *b, uint8_t family, const void *own, uint8_t bytes,
 	bool last)
@@ -162,12 +184,13 @@ static void put_family(struct batch *b, uint8_t family, const void *own, uint8_t
  * A machine without IPv6 has a box without: nothing there could be left open. So has one
  * where it is compiled in, and switched off for this machine or for new namespaces.
  */
-static int make_routes(bool *v6)
+static int make_addresses(bool *v6)
 {
 	struct batch b = { 0 };
 	uint32_t failed, of_v4;
 	int rc;
 
+	put_loopback(&b);
 	put_family(&b, AF_INET, own_v4, sizeof(own_v4), !*v6);
 	of_v4 = b.count;
 	if (*v6)
@@ -222,12 +245,12 @@ static void put_value(struct batch *b, uint16_t type, const void *bytes, size_t 
 	nest_end(b, at);
 }
 
-static void match(struct batch *b, const void *bytes, size_t n)
+static void compare(struct batch *b, uint32_t how, const void *bytes, size_t n)
 {
 	struct expr e = expr(b, "cmp");
 
 	attr_be32(b, NFTA_CMP_SREG, NFT_REG_1);
-	attr_be32(b, NFTA_CMP_OP, NFT_CMP_EQ);
+	attr_be32(b, NFTA_CMP_OP, how);
 	put_value(b, NFTA_CMP_DATA, bytes, n);
 	expr_end(b, e);
 }
@@ -239,33 +262,18 @@ static void match_meta(struct batch *b, uint32_t key, uint8_t value)
 	attr_be32(b, NFTA_META_DREG, NFT_REG_1);
 	attr_be32(b, NFTA_META_KEY, key);
 	expr_end(b, e);
-	match(b, &value, 1);
+	compare(b, NFT_CMP_EQ, &value, 1);
 }
 
-static void match_payload(struct batch *b, uint32_t base, uint32_t at, const void *bytes,
-	uint32_t n)
+/* The first n bytes of where it goes to. */
+static void load_destination(struct batch *b, uint8_t family, uint32_t n)
 {
 	struct expr e = expr(b, "payload");
 
 	attr_be32(b, NFTA_PAYLOAD_DREG, NFT_REG_1);
-	attr_be32(b, NFTA_PAYLOAD_BASE, base);
-	attr_be32(b, NFTA_PAYLOAD_OFFSET, at);
+	attr_be32(b, NFTA_PAYLOAD_BASE, NFT_PAYLOAD_NETWORK_HEADER);
+	attr_be32(b, NFTA_PAYLOAD_OFFSET, family == NFPROTO_IPV4 ? 16 : 24);
 	attr_be32(b, NFTA_PAYLOAD_LEN, n);
-	expr_end(b, e);
-	match(b, bytes, n);
-}
-
-static void accept_it(struct batch *b)
-{
-	struct expr e = expr(b, "immediate");
-	size_t data, verdict;
-
-	attr_be32(b, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
-	data = nest(b, NFTA_IMMEDIATE_DATA);
-	verdict = nest(b, NFTA_DATA_VERDICT);
-	attr_be32(b, NFTA_VERDICT_CODE, NF_ACCEPT);
-	nest_end(b, verdict);
-	nest_end(b, data);
 	expr_end(b, e);
 }
 
@@ -282,23 +290,27 @@ static void redirect(struct batch *b, uint16_t port)
 	expr_end(b, e);
 }
 
-static size_t rule(struct batch *b, uint16_t flags)
+/*
+ * TCP is redirected, unless it goes to an address that begins with the bytes of loopback, or
+ * to the box's own.
+ */
+static void put_rule(struct batch *b, uint8_t family, const void *loopback, uint32_t n,
+	const void *own, uint32_t own_n, uint16_t flags)
 {
+	size_t at;
+
 	nft(b, NFT_MSG_NEWRULE, (uint16_t)(NLM_F_CREATE | NLM_F_APPEND | flags), false);
 	attr_text(b, NFTA_RULE_TABLE, TABLE);
 	attr_text(b, NFTA_RULE_CHAIN, CHAIN);
-	return nest(b, NFTA_RULE_EXPRESSIONS);
-}
-
-/* What is sent to this address, or a network of whole bytes, is left alone. */
-static void rule_own(struct batch *b, uint8_t family, const void *bytes, uint32_t n)
-{
-	size_t at = rule(b, 0);
-
+	at = nest(b, NFTA_RULE_EXPRESSIONS);
 	match_meta(b, NFT_META_NFPROTO, family);
-	match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, family == NFPROTO_IPV4 ? 16 : 24, bytes,
-		n);
-	accept_it(b);
+	match_meta(b, NFT_META_L4PROTO, IPPROTO_TCP);
+	load_destination(b, family, n);
+	compare(b, NFT_CMP_NEQ, loopback, n);
+	if (n != own_n)
+		load_destination(b, family, own_n);
+	compare(b, NFT_CMP_NEQ, own, own_n);
+	redirect(b, LISTENER_PORT);
 	nest_end(b, at);
 }
 
@@ -321,60 +333,54 @@ static void put_chain(struct batch *b)
 static int make_rules(void)
 {
 	static const uint8_t loopback_v6[16] = { [15] = 1 }, net_127 = 127;
-	const uint16_t dns = htons(RESOLVER_PORT);
 	struct batch b = { 0 };
 	uint32_t which;
-	size_t at;
 
 	nft(&b, NFNL_MSG_BATCH_BEGIN, 0, true);
 	put_chain(&b);
-	rule_own(&b, NFPROTO_IPV4, &net_127, 1);
-	rule_own(&b, NFPROTO_IPV4, own_v4, sizeof(own_v4));
-	rule_own(&b, NFPROTO_IPV6, loopback_v6, sizeof(loopback_v6));
-	rule_own(&b, NFPROTO_IPV6, own_v6, sizeof(own_v6));
-	at = rule(&b, 0);
-	match_meta(&b, NFT_META_L4PROTO, IPPROTO_TCP);
-	redirect(&b, LISTENER_PORT);
-	nest_end(&b, at);
-	at = rule(&b, NLM_F_ACK);
-	match_meta(&b, NFT_META_L4PROTO, IPPROTO_UDP);
-	match_payload(&b, NFT_PAYLOAD_TRANSPORT_HEADER, 2, &dns, sizeof(dns));
-	redirect(&b, RESOLVER_PORT);
-	nest_end(&b, at);
+	put_rule(&b, NFPROTO_IPV4, &net_127, 1, own_v4, sizeof(own_v4), 0);
+	put_rule(&b, NFPROTO_IPV6, loopback_v6, sizeof(loopback_v6), own_v6, sizeof(own_v6),
+		NLM_F_ACK);
 	nft(&b, NFNL_MSG_BATCH_END, 0, true);
 	return transact(NETLINK_NETFILTER, &b, &which);
 }
 
 /* ---- sockets ---- */
 
-/* For both families in one, and the kernel's word on which of its addresses was meant. */
+/* For both families in one: a new namespace has no sysctl that says otherwise. */
 static int bind_socket(int type, uint16_t port, bool v6)
 {
 	const struct sockaddr_in6 any_v6 = { .sin6_family = AF_INET6,
 		.sin6_port = htons(port) };
 	const struct sockaddr_in any_v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
-	const int yes = 1, no = 0, questions = QUESTIONS_SIZE;
-	int s = socket(v6 ? AF_INET6 : AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
+	int s = socket(v6 ? AF_INET6 : AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (s < 0 ||
+		bind(s, v6 ? (const void *)&any_v6 : (const void *)&any_v4,
+			v6 ? sizeof(any_v6) : sizeof(any_v4)) < 0)
+		return -1;
+	return s;
+}
+
+/*
+ * The kernel's word on which address was asked, and its leave to answer from there: for IPv6
+ * that takes more than a route. Whose question is lost asks again after seconds, so many may
+ * wait; the kernel gives what it may.
+ */
+static int bind_resolver(bool v6)
+{
+	const int yes = 1, questions = QUESTIONS_SIZE;
+	int s = bind_socket(SOCK_DGRAM, RESOLVER_PORT, v6), rc;
 
 	if (s < 0)
 		return -1;
 	if (v6)
-		rc = setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) < 0 ||
-			setsockopt(s, IPPROTO_IPV6, IPV6_RECVPKTINFO, &yes, sizeof(yes)) < 0 ||
-			bind(s, (const struct sockaddr *)&any_v6, sizeof(any_v6)) < 0;
+		rc = setsockopt(s, IPPROTO_IPV6, IPV6_RECVPKTINFO, &yes, sizeof(yes)) < 0 ||
+			setsockopt(s, IPPROTO_IPV6, FREEBIND_V6, &yes, sizeof(yes)) < 0;
 	else
-		rc = setsockopt(s, IPPROTO_IP, IP_PKTINFO, &yes, sizeof(yes)) < 0 ||
-			bind(s, (const struct sockaddr *)&any_v4, sizeof(any_v4)) < 0;
-	if (rc == 0 && type == SOCK_STREAM)
-		rc = listen(s, BACKLOG);
-	/* Whose question is lost asks again after seconds. The kernel gives what it may. */
-	if (rc == 0 && type == SOCK_DGRAM)
-		setsockopt(s, SOL_SOCKET, SO_RCVBUF, &questions, sizeof(questions));
-	if (rc) {
-		close(s);
-		return -1;
-	}
-	return s;
+		rc = setsockopt(s, IPPROTO_IP, IP_PKTINFO, &yes, sizeof(yes)) < 0;
+	setsockopt(s, SOL_SOCKET, SO_RCVBUF, &questions, sizeof(questions));
+	return rc ? -1 : s;
 }
 
 bool egress_has_v6(void)
@@ -389,7 +395,7 @@ bool egress_has_v6(void)
 const char *egress_make(bool v6, int *ret_listener, int *ret_resolver)
 {
 	const char *what = "route the box's addresses to its loopback";
-	int rc = make_routes(&v6);
+	int rc = make_addresses(&v6);
 
 	if (rc == 0) {
 		what = "redirect connections with nf_tables";
@@ -400,7 +406,9 @@ const char *egress_make(bool v6, int *ret_listener, int *ret_resolver)
 		return what;
 	}
 	*ret_listener = bind_socket(SOCK_STREAM, LISTENER_PORT, v6);
-	*ret_resolver = *ret_listener < 0 ? -1 : bind_socket(SOCK_DGRAM, RESOLVER_PORT, v6);
+	if (*ret_listener < 0 || listen(*ret_listener, BACKLOG) < 0)
+		return "bind the sockets of the box's network";
+	*ret_resolver = bind_resolver(v6);
 	return *ret_resolver < 0 ? "bind the sockets of the box's network" : NULL;
 }
 

@@ -10,9 +10,9 @@
 bool egress_has_v6(void);
 
 /*
- * Called in the box's new network namespace, with loopback up. On success NULL, errno as it
+ * Called in the box's new network namespace, brings loopback up. On success NULL, errno as it
  * was, and the two sockets for the broker: a TCP listener and the resolver's UDP socket. Else
- * what failed, with errno.
+ * what failed, with errno. Leaves descriptors open: for a process that ends soon.
  */
 const char *egress_make(bool v6, int *ret_listener, int *ret_resolver);
 

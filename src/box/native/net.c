@@ -86,11 +86,13 @@ static const char *hand_out(const struct native *n)
 static int helper_main(void *arg)
 {
 	const struct native *n = arg;
+	const bool brokered = network_is_brokered(n->frame->network);
 	const char *what = "make a network namespace";
 
+	/* egress_make() does that among the rest. */
 	if (unshare(CLONE_NEWNET) == 0)
-		what = loopback_up();
-	if (!what && network_is_brokered(n->frame->network))
+		what = brokered && !n->frame->proxy ? NULL : loopback_up();
+	if (!what && brokered)
 		what = hand_out(n);
 	helper.what = what;
 	helper.err = what ? errno : 0;
