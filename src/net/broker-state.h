@@ -20,6 +20,7 @@
 
 #include "net/broker.h"
 #include "net/dns.h"
+#include "net/machine.h"
 #include "net/proxy.h"
 #include "net/pump.h"
 #include "net/synth.h"
@@ -165,7 +166,10 @@ struct bucket {
 };
 
 struct broker {
-	struct broker_config *config; /* ours alone: MAP_PRIVATE */
+	/* Its tables are whole pages: what follows them is at the beginning of one. */
+	struct synth synth;
+
+	struct broker_config *config; /* the one below */
 	const char *hosts;
 	int epoll, supervisor, listener, resolver;
 	bool ending;
@@ -192,8 +196,11 @@ struct broker {
 	int spare[BROKER_SPARE];
 	unsigned int spares, wanted;
 	struct port ports[BROKER_PORTS];
+	unsigned int dns_open; /* DNS clients over TCP */
 
-	struct synth synth;
+	char hosts_room[MACHINE_SHORT];
+	struct broker_config told;
+
 	struct resolved resolved[SYNTH_NAMES];
 	struct conn conns[BROKER_CONNECTIONS];
 	struct query queries[QUERIES];

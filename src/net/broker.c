@@ -3,6 +3,7 @@
  */
 #include "net/broker-state.h"
 #include "net/jail.h"
+#include "net/machine.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -12,11 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,7 +41,15 @@ enum {
  */
 enum { ACCEPTS_A_SECOND = 300, ASKS = 1000, ASKS_A_SECOND = 200 };
 
-struct broker broker;
+enum { PAGE = 4096, OWN_AS_A_RULE = 64 };
+
+struct broker broker __attribute__((aligned(PAGE)));
+
+/* All that is touched when nothing happens is in one page. */
+_Static_assert(offsetof(struct broker, synth.seed) % PAGE == 0 &&
+		offsetof(struct broker, told.policy.own[OWN_AS_A_RULE]) <
+			offsetof(struct broker, synth.seed) + PAGE,
+	"see struct broker");
 
 uint64_t broker_clock(int clock)
 {
@@ -185,7 +193,8 @@ static void listen_to_box(const int fds[2])
 		_exit(1);
 }
 
-static bool hear_supervisor(void)
+/* One word of its: it says little, and is told of again what is left. */
+static void hear_supervisor(void)
 {
 	struct policy_rule rule;
 	struct broker_message m;
@@ -194,12 +203,12 @@ static bool hear_supervisor(void)
 
 	rc = broker_receive(broker.supervisor, &m, &rule, sizeof(rule), &n, fds, MSG_DONTWAIT);
 	if (rc == -EAGAIN)
-		return false;
+		return;
 	if (rc < 0)
 		_exit(0); /* it is gone, and with it the box */
 	if (m.word == BROKER_LISTEN && fds[0] >= 0 && broker.listener < 0) {
 		listen_to_box(fds);
-		return true;
+		return;
 	}
 	if (m.word == BROKER_RULE && n == sizeof(rule))
 		add_rule(&rule);
@@ -211,7 +220,6 @@ static bool hear_supervisor(void)
 		broker.ending = true;
 	fd_close(&fds[0]);
 	fd_close(&fds[1]);
-	return true;
 }
 
 /* ---- the loop ---- */
@@ -222,8 +230,7 @@ static void dispatch(const struct epoll_event *e)
 
 	switch ((enum watch)(e->data.u64 >> 32)) {
 	case WATCH_SUPERVISOR:
-		while (hear_supervisor())
-			;
+		hear_supervisor();
 		break;
 	case WATCH_LISTENER:
 		conn_accept();
@@ -323,29 +330,41 @@ static void finish(void)
 
 /* ---- the start ---- */
 
-static int get_config(struct fault *f)
+/* What the supervisor says first; no socket there is what it was started without. */
+static int hear_config(struct fault *f)
 {
+	struct policy *p = &broker.config->policy;
 	struct broker_message m;
-	struct stat st;
 	int fds[2], rc;
 	size_t n;
-	void *at;
 
-	rc = broker_receive(broker.supervisor, &m, NULL, 0, &n, fds, 0);
+	rc = broker_receive(broker.supervisor, &m, broker.config, BROKER_TOLD, &n, fds, 0);
+	if (rc == -ENOTSOCK || rc == -EBADF)
+		return rc;
 	if (rc < 0)
 		_exit(0);
-	if (m.word != BROKER_CONFIG || fds[0] < 0 || fstat(fds[0], &st) < 0 ||
-		st.st_size < (off_t)sizeof(struct broker_config))
+	if (m.word != BROKER_CONFIG || n != BROKER_TOLD || p->n > POLICY_RULES)
 		return fault_set(f, 0, "the broker was told nothing to do");
-	at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fds[0], 0);
-	if (at == MAP_FAILED)
-		return fault_set(f, errno, "map the broker's configuration");
-	broker.config = at;
-	broker.hosts = (const char *)at + sizeof(struct broker_config);
-	if (broker.config->hosts_size > (size_t)st.st_size - sizeof(struct broker_config))
-		return fault_set(f, 0, "the broker's configuration is cut");
-	close(fds[0]);
+	for (unsigned int have = 0; have < p->n; have += (unsigned int)(n / sizeof(*p->rule))) {
+		rc = broker_receive(broker.supervisor, &m, &p->rule[have],
+			(p->n - have) * sizeof(*p->rule), &n, fds, 0);
+		if (rc < 0)
+			_exit(0);
+		if (m.word != BROKER_RULE || n < sizeof(*p->rule) || n % sizeof(*p->rule))
+			return fault_set(f, 0, "the broker's policy is cut");
+	}
 	return 0;
+}
+
+static int look_at_machine(struct fault *f)
+{
+	struct broker_config *c = broker.config;
+
+	if (getrandom(&c->seed, sizeof(c->seed), 0) != sizeof(c->seed))
+		return fault_set(f, errno, "get something random for the broker");
+	machine_dns(&c->dns);
+	broker.hosts = machine_hosts(broker.hosts_room, &c->hosts_size);
+	return machine_own(&c->policy, f);
 }
 
 /* At worst a connection that is being made has four descriptors, and a pipe has two. */
@@ -356,8 +375,10 @@ static void raise_limit(void)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur != limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
 	most = limit.rlim_max > 400 ? (limit.rlim_max - 200) / 6 : 32;
 	flow_pipes = most < PIPES ? (unsigned int)most : PIPES;
 	if (most < broker.config->connections)
@@ -366,14 +387,14 @@ static void raise_limit(void)
 
 static int begin(struct fault *f)
 {
-	int rc = get_config(f);
+	int rc = look_at_machine(f);
 
 	if (rc < 0)
 		return rc;
 	raise_limit();
 	broker.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (broker.epoll < 0 ||
-		broker_watch(broker.supervisor, WATCH_SUPERVISOR, 0, EPOLLIN | EPOLLET) < 0)
+		broker_watch(broker.supervisor, WATCH_SUPERVISOR, 0, EPOLLIN) < 0)
 		return fault_set(f, errno, "start the broker");
 	broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
 	broker.rate.filled = broker.now;
@@ -390,20 +411,21 @@ int broker_main(void)
 {
 	struct fault f = { 0 };
 	struct broker_message m = { .word = BROKER_READY };
-	int type = 0;
-	socklen_t size = sizeof(type);
+	int rc;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	prctl(PR_SET_NAME, BROKER_ARGV0, 0, 0, 0); /* it is "exe" by how it was executed */
 	signal(SIGPIPE, SIG_IGN);
 	broker.supervisor = BROKER_SOCKET;
 	broker.listener = broker.resolver = NONE;
-	if (getsockopt(BROKER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) < 0 ||
-		type != SOCK_SEQPACKET) {
+	broker.config = &broker.told;
+	rc = hear_config(&f);
+	if (rc == -ENOTSOCK || rc == -EBADF) {
 		fputs("carrel-broker: carrel starts this itself, when a box has a network\n",
 			stderr);
 		return 125;
 	}
-	if (begin(&f) < 0) {
+	if (rc < 0 || begin(&f) < 0) {
 		m.word = BROKER_FAULT;
 		broker_send(broker.supervisor, &m, &f, sizeof(f), NULL, 0, 0);
 		return 125;

@@ -9,7 +9,8 @@
  * supervisor. Without it the box has no network.
  *
  *	supervisor            broker
- *	CONFIG + memfd  ─▶    maps it, shuts itself in
+ *	CONFIG          ─▶    looks at the machine
+ *	RULE ...        ─▶    as many as it said; shuts itself in
  *	                ◀─    READY, or FAULT
  *	LISTEN + 2 fds  ─▶    the box's listener and its resolver's socket
  *	                ◀─    EVENT ...                           net/event.h
@@ -37,16 +38,17 @@ enum {
 	BROKER_SOCKET = 3, /* where the broker finds its end */
 	BROKER_CONNECTIONS = MOST_CONNECTIONS,
 	BROKER_PORTS = 64,
-	BROKER_SPARE = 8, /* sockets of the box that it keeps ready for its ports */
+	BROKER_SPARE = 8,  /* sockets of the box that it keeps ready for its ports */
+	BROKER_RULES = 64, /* at most, in one word before it is ready */
 };
 
 enum broker_word {
-	BROKER_CONFIG = 1,
+	BROKER_CONFIG = 1, /* followed by a struct broker_config, as far as it is told */
 	BROKER_READY,
 	BROKER_FAULT, /* followed by a struct fault */
 	BROKER_LISTEN,
 	BROKER_EVENT, /* followed by a struct net_event */
-	BROKER_RULE,  /* followed by a struct policy_rule */
+	BROKER_RULE,  /* followed by a struct policy_rule; before READY by many */
 	/* value: the host's port << 16 | the box's; without a descriptor: end it */
 	BROKER_PORT,
 	BROKER_NEED, /* value: how many */
@@ -60,19 +62,24 @@ struct broker_message {
 	uint32_t value;
 };
 
-/* In shared memory; the text of the host's /etc/hosts follows the struct. */
 struct broker_config {
+	/* What the broker finds out itself, before it shuts itself in. */
 	struct lookup_config dns;
 	uint64_t seed; /* for tables that the box must not foresee */
-	bool proxy;    /* clients say where to, with CONNECT or SOCKS; there is no resolver */
+	size_t hosts_size;
+
+	/* What it is told. */
+	bool proxy; /* clients say where to, with CONNECT or SOCKS; there is no resolver */
 	bool ask;
 	uint32_t ask_seconds;
 	uint32_t connections; /* at once, at most BROKER_CONNECTIONS */
 	uint64_t bytes;       /* in both directions, until the end; 0: any */
 	uint64_t rate;        /* bytes a second; 0: any */
-	uint32_t hosts_size;
 	struct policy policy; /* last: most of it is never touched */
 };
+
+/* Of the policy it is told the beginning, and then the rules; addresses it finds out. */
+#define BROKER_TOLD offsetof(struct broker_config, policy.own)
 
 /* Send with up to 2 descriptors; body may be NULL. 0 or -errno. */
 int broker_send(int socket, const struct broker_message *m, const void *body, size_t n,

@@ -58,8 +58,8 @@ struct policy {
 	bool open;
 	uint16_t entries;
 	unsigned int n, n_own;
-	struct policy_rule rule[POLICY_RULES];
 	struct address own[POLICY_OWN];
+	struct policy_rule rule[POLICY_RULES];
 };
 
 /* ---- making one: policy-parse.c ---- */

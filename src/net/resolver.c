@@ -321,6 +321,7 @@ static void drop_client(struct dns_client *c)
 			broker.waiters[i].tcp = GONE;
 	close(c->fd);
 	c->used = false;
+	broker.dns_open--;
 }
 
 void resolver_take(int fd)
@@ -333,6 +334,7 @@ void resolver_take(int fd)
 			continue;
 		if (broker_watch(fd, WATCH_DNS_TCP, i, CLIENT_EVENTS) < 0)
 			break;
+		broker.dns_open++;
 		c->used = true;
 		c->busy = false;
 		c->have = 0;
@@ -413,7 +415,7 @@ uint64_t resolver_tick(void)
 	due = query_due();
 	if (broker.put_off != NONE)
 		due = broker_due(due, broker.waiters[broker.put_off].due);
-	for (unsigned int i = 0; i < DNS_CLIENTS; i++) {
+	for (unsigned int i = 0; broker.dns_open && i < DNS_CLIENTS; i++) {
 		struct dns_client *c = &broker.dns_clients[i];
 
 		if (c->used && broker.now >= c->until)

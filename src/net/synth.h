@@ -31,12 +31,12 @@ enum {
 };
 
 struct synth {
-	uint64_t seed;
-	uint32_t n, text_len;
 	uint16_t slot[SYNTH_SLOTS]; /* a name's number plus one, or 0 */
 	uint32_t hash[SYNTH_NAMES];
 	uint32_t at[SYNTH_NAMES]; /* where in text */
 	char text[SYNTH_TEXT];
+	uint64_t seed;
+	uint32_t n, text_len;
 };
 
 /*

@@ -3,8 +3,7 @@
  *
  * The broker is this program executed again, from the file we run ourselves, with no
  * environment and no descriptor but its socket: of what is in our memory, secrets among it,
- * it has nothing. It is told its configuration in shared memory, most of which is zeros
- * that nobody touches.
+ * it has nothing but what it is told.
  *
  * The broker reads what a hostile box sends it, so what it says is not trusted either: an
  * event that makes no sense ends it, and the box's network.
@@ -21,56 +20,41 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-	HOSTS_MOST = 4 << 20,
-	RESOLV_MOST = 64 << 10,
 	ASK_SECONDS = 60,
 	END_MS = 2000, /* for the broker's last words */
 	EVENTS = 256,  /* that are read in one round */
 	REST_MS = 5,   /* between rounds */
-	FIRST_FREE = BROKER_SOCKET + 1,
 };
-
-static char stack[64 * 1024] __attribute__((aligned(4096)));
 
 /* ---- the start ---- */
 
 /* Shares our memory until it executes: it must leave all of it as it is. */
-static int child(void *arg)
+static _Noreturn void child(int given)
 {
 	static char *const argv[] = { (char *)BROKER_ARGV0, NULL }, *const envp[] = { NULL };
-	const int *given = arg;
-	int socket = fcntl(*given, F_DUPFD_CLOEXEC, 10);
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 	sigset_t none;
+	int rc, null;
 
-	null = fcntl(null, F_DUPFD_CLOEXEC, 10);
-	self = fcntl(self, F_DUPFD_CLOEXEC, 10);
-	if (socket < 0 || null < 0 || self < 0)
+	/* The socket into its place, and nothing behind it. */
+	rc = given == BROKER_SOCKET ? fcntl(given, F_SETFD, 0) : dup2(given, BROKER_SOCKET);
+	if (rc < 0 || fd_close_range(BROKER_SOCKET + 1, ~0U) < 0)
 		_exit(127);
+	null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd < BROKER_SOCKET; fd++)
-		if (dup2(null, fd) < 0)
+		if (null < 0 || dup2(null, fd) < 0)
 			_exit(127);
-	/* The program last, just after the socket, so that all behind it can be closed. */
-	if (dup2(socket, BROKER_SOCKET) < 0 || dup3(self, FIRST_FREE, O_CLOEXEC) < 0 ||
-		fd_close_range(FIRST_FREE + 1, ~0U) < 0)
-		_exit(127);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	syscall(SYS_execveat, FIRST_FREE, "", argv, envp, AT_EMPTY_PATH);
+	execve("/proc/self/exe", argv, envp);
 	_exit(127);
 }
 
@@ -80,10 +64,10 @@ int broker_start(struct broker_link *l, struct fault *f)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return fault_set(f, errno, "make the broker's socket");
-	l->pid =
-		clone(child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &ends[1]);
+	l->pid = vfork();
+	if (l->pid == 0)
+		child(ends[1]);
 	close(ends[1]);
-	mem_drop(stack, sizeof(stack));
 	if (l->pid < 0) {
 		close(ends[0]);
 		return fault_set(f, errno, "start the broker");
@@ -94,24 +78,6 @@ int broker_start(struct broker_link *l, struct fault *f)
 }
 
 /* ---- what it is told ---- */
-
-static char *read_text(const char *path, size_t most)
-{
-	char *text = fd_read_file(AT_FDCWD, path, most);
-
-	/* Without the one all names are asked for, without the other at 127.0.0.1. */
-	return text ? text : "";
-}
-
-static void fill_policy(struct policy *to, const struct policy *from)
-{
-	to->open = from->open;
-	to->entries = from->entries;
-	to->n = from->n;
-	to->n_own = from->n_own;
-	memcpy(to->rule, from->rule, from->n * sizeof(*from->rule));
-	memcpy(to->own, from->own, from->n_own * sizeof(*from->own));
-}
 
 /* Test builds only: as long as the environment says. */
 static uint32_t ask_seconds(void)
@@ -125,50 +91,48 @@ static uint32_t ask_seconds(void)
 	return ASK_SECONDS;
 }
 
-static int make_config(const struct policy *policy, const struct plan *p, struct fault *f)
+static void fill_config(struct broker_config *c, const struct policy *policy,
+	const struct plan *p)
 {
-	const char *hosts = read_text("/etc/hosts", HOSTS_MOST);
-	const char *resolv = read_text("/etc/resolv.conf", RESOLV_MOST);
-	const size_t hosts_size = strlen(hosts),
-		     size = sizeof(struct broker_config) + hosts_size;
-	int fd = memfd_create("carrel-broker", MFD_CLOEXEC);
-	struct broker_config *c = MAP_FAILED;
-
-	if (fd >= 0 && ftruncate(fd, (off_t)size) == 0)
-		c = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (c == MAP_FAILED || getrandom(&c->seed, sizeof(c->seed), 0) != sizeof(c->seed)) {
-		fault_set(f, errno, "make the broker's configuration");
-		fd_close(&fd);
-		return -f->err;
-	}
-	lookup_config(resolv, strlen(resolv), &c->dns);
 	c->proxy = p->frame.proxy;
 	c->ask = p->ask;
 	c->ask_seconds = ask_seconds();
 	c->connections = (uint32_t)p->limits.connections;
 	c->bytes = p->limits.traffic;
 	c->rate = p->limits.rate;
-	c->hosts_size = (uint32_t)hosts_size;
-	fill_policy(&c->policy, policy);
-	memcpy((char *)c + sizeof(*c), hosts, hosts_size);
-	munmap(c, size);
-	return fd;
+	c->policy.open = policy->open;
+	c->policy.entries = policy->entries;
+	c->policy.n = policy->n;
+}
+
+static int send_rules(int socket, const struct policy *policy)
+{
+	const struct broker_message m = { .word = BROKER_RULE };
+	int rc = 0;
+
+	for (unsigned int i = 0; rc == 0 && i < policy->n; i += BROKER_RULES) {
+		unsigned int n = policy->n - i < BROKER_RULES ? policy->n - i : BROKER_RULES;
+
+		rc = broker_send(socket, &m, &policy->rule[i], n * sizeof(*policy->rule), NULL,
+			0, 0);
+	}
+	return rc;
 }
 
 int broker_configure(struct broker_link *l, const struct policy *policy, const struct plan *p,
 	struct fault *f)
 {
+	static struct broker_config config; /* large, and its end is never touched */
 	const struct broker_message m = { .word = BROKER_CONFIG };
-	int fd, rc;
+	int rc;
 
 	if (!l->on)
 		return 0;
-	fd = make_config(policy, p, f);
-	if (fd < 0)
-		return fd;
+	fill_config(&config, policy, p);
 	l->rules = policy->n;
-	rc = broker_send(l->socket, &m, NULL, 0, &fd, 1, 0);
-	close(fd);
+	rc = broker_send(l->socket, &m, &config, BROKER_TOLD, NULL, 0, 0);
+	if (rc == 0)
+		rc = send_rules(l->socket, policy);
 	return rc < 0 ? fault_set(f, -rc, "start the broker of the box's network") : 0;
 }
 

@@ -1,19 +1,14 @@
 /*
  * run/egress.c - the policy of a box's network, from what was asked for
  *
- * Every entry is read, or the box does not start. The addresses of this machine are added, so
- * that a box cannot reach its services by them either: those of the moment, all of them or
- * none at all is started. Of those that come later the broker learns when they are dialled
- * (net/own.h).
+ * Every entry is read, or the box does not start. The addresses of this machine, so that a box
+ * cannot reach its services by them either, are added by the broker (net/machine.h).
  */
 #include "run/egress.h"
 #include "run/host-presets.h"
 #include "net/policy.h"
 #include "base/fault.h"
 
-#include <errno.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
 #include <string.h>
 
 /* 300 KiB, of which a few pages are ever touched. */
@@ -82,48 +77,6 @@ void egress_check(const struct agent *a, problems *bad)
 	check_list(a, &a->network.deny, "network.deny", true, bad);
 }
 
-static bool to_address(const struct sockaddr *from, struct address *ret)
-{
-	if (from && from->sa_family == AF_INET) {
-		struct sockaddr_in in;
-
-		memcpy(&in, from, sizeof(in));
-		*ret = address_v4((const uint8_t *)&in.sin_addr);
-		return true;
-	}
-	if (from && from->sa_family == AF_INET6) {
-		struct sockaddr_in6 in;
-
-		memcpy(&in, from, sizeof(in));
-		*ret = address_v6(in.sin6_addr.s6_addr);
-		return true;
-	}
-	return false;
-}
-
-static int add_own(struct fault *f)
-{
-	struct ifaddrs *all;
-	bool room = true;
-
-	if (getifaddrs(&all) < 0)
-		return fault_set(f, errno, "list the addresses of this machine");
-	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
-		struct address a;
-
-		if (to_address(i->ifa_addr, &a))
-			room = policy_own(&policy, &a) && room;
-	}
-	freeifaddrs(all);
-	if (room)
-		return 0;
-	fault_set(f, 0,
-		"this machine has more than %d addresses, which is more than carrel can "
-		"keep a box from",
-		POLICY_OWN);
-	return fault_fix(f, "Use --network none or --network host.");
-}
-
 int egress_policy(const struct request *r, const struct policy **ret, struct fault *f)
 {
 	const struct policy *made = NULL;
@@ -132,8 +85,6 @@ int egress_policy(const struct request *r, const struct policy **ret, struct fau
 	if (network_is_brokered(r->network)) {
 		policy_init(&policy, r->network == NETWORK_OPEN);
 		rc = add_entries(r, f);
-		if (rc == 0)
-			rc = add_own(f);
 		made = &policy;
 	}
 	if (rc == 0)

@@ -1,0 +1,163 @@
+/*
+ * net/machine.c - what the broker must know of the machine
+ *
+ * Theory of operation. Here and not in the supervisor, because the box's init waits for that
+ * one, and nobody for the broker while it starts. Its addresses are asked for as the kernel
+ * lists them: getifaddrs(3) would ask for the interfaces too, and allocate. Files are read
+ * into what is there as long as they are as short as they mostly are.
+ *
+ * Must run: before the jail, which has neither files nor netlink.
+ */
+#include "net/machine.h"
+#include "net/lookup.h"
+#include "net/policy.h"
+#include "base/fault.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	HOSTS_MOST = 4 << 20,
+	RESOLV_MOST = 64 << 10,
+	DUMP = 8192, /* at least as much as the kernel gives at once */
+};
+
+/* ---- addresses ---- */
+
+/* The address at this end: of a link between two, IFA_ADDRESS is that at the other. */
+static bool address_of(const struct nlmsghdr *h, struct address *ret)
+{
+	const struct ifaddrmsg *m = NLMSG_DATA(h);
+	const size_t size = m->ifa_family == AF_INET ? 4 : 16;
+	const struct rtattr *a = IFA_RTA(m);
+	const void *found = NULL;
+
+	if (m->ifa_family != AF_INET && m->ifa_family != AF_INET6)
+		return false;
+	for (unsigned int left = (unsigned int)IFA_PAYLOAD(h); RTA_OK(a, left);
+		a = RTA_NEXT(a, left))
+		if (RTA_PAYLOAD(a) >= size &&
+			(a->rta_type == IFA_LOCAL || (a->rta_type == IFA_ADDRESS && !found)))
+			found = RTA_DATA(a);
+	if (found)
+		*ret = size == 4 ? address_v4(found) : address_v6(found);
+	return found;
+}
+
+static int too_many(struct fault *f)
+{
+	fault_set(f, 0,
+		"this machine has more than %d addresses, which is more than carrel can "
+		"keep a box from",
+		POLICY_OWN);
+	return fault_fix(f, "Use --network none or --network host.");
+}
+
+/* One part of the list; 1 when it was the last. */
+static int read_part(int s, struct policy *p, struct fault *f)
+{
+	_Alignas(struct nlmsghdr) char part[DUMP];
+	ssize_t n = recv(s, part, sizeof(part), MSG_TRUNC);
+	const struct nlmsghdr *h = (const void *)part;
+	struct address a;
+
+	if (n < 0 || n > (ssize_t)sizeof(part))
+		return -(n < 0 ? errno : EMSGSIZE);
+	for (unsigned int left = (unsigned int)n; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
+		if (h->nlmsg_type == NLMSG_DONE)
+			return 1;
+		if (h->nlmsg_type == NLMSG_ERROR)
+			return -EIO;
+		if (h->nlmsg_type == RTM_NEWADDR && address_of(h, &a) && !policy_own(p, &a))
+			return too_many(f);
+	}
+	return 0;
+}
+
+int machine_own(struct policy *p, struct fault *f)
+{
+	const struct {
+		struct nlmsghdr head;
+		struct ifaddrmsg body;
+	} all = { .head = { .nlmsg_len = NLMSG_LENGTH(sizeof(all.body)),
+			  .nlmsg_type = RTM_GETADDR,
+			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP } };
+	auto_close int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	int rc = s < 0 || send(s, &all, all.head.nlmsg_len, 0) < 0 ? -errno : 0;
+
+	while (rc == 0)
+		rc = read_part(s, p, f);
+	if (rc < 0 && !f->text[0])
+		return fault_set(f, -rc, "list the addresses of this machine");
+	return rc < 0 ? rc : 0;
+}
+
+/* ---- files ---- */
+
+struct text {
+	char *p;
+	size_t n;
+	size_t mapped; /* 0: it is in the room that was given */
+};
+
+/*
+ * Into the room if it fits there, else into memory of its own. Files in /proc say 0; anything
+ * may grow while it is read. It is looked at first: to open some devices is to use them.
+ */
+static struct text read_file(const char *path, char room[MACHINE_SHORT], size_t most)
+{
+	struct text t = { .p = room };
+	auto_close int fd = -1;
+	struct stat st;
+	size_t size;
+
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return t;
+	fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return t;
+	size = st.st_size > 0 && (size_t)st.st_size < most ? (size_t)st.st_size + 1 : most + 1;
+	if (size > MACHINE_SHORT) {
+		t.p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			0);
+		t.mapped = size;
+	}
+	if (t.p == MAP_FAILED)
+		return (struct text){ .p = room };
+	while (t.n < size && (t.n == 0 || t.n != (size_t)st.st_size)) {
+		ssize_t n = read(fd, t.p + t.n, size - t.n);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		t.n += (size_t)n;
+	}
+	t.n = t.n > most ? 0 : strnlen(t.p, t.n);
+	return t;
+}
+
+void machine_dns(struct lookup_config *ret)
+{
+	char room[MACHINE_SHORT];
+	struct text t = read_file("/etc/resolv.conf", room, RESOLV_MOST);
+
+	lookup_config(t.p, t.n, ret);
+	if (t.mapped)
+		munmap(t.p, t.mapped);
+}
+
+const char *machine_hosts(char room[MACHINE_SHORT], size_t *ret_n)
+{
+	struct text t = read_file("/etc/hosts", room, HOSTS_MOST);
+
+	*ret_n = t.n;
+	return t.p;
+}
