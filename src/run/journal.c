@@ -9,7 +9,7 @@
  * A box can make events as fast as it likes. So the file has a limit, after which one line
  * says that the rest is not recorded; counting goes on, in tables of a fixed size.
  *
- * Nothing here allocates after journal_open() but the summary.
+ * Nothing here allocates but the summary.
  */
 #include "run/journal.h"
 #include "net/event.h"
@@ -32,6 +32,10 @@ enum {
 	FLUSH_MS = 200,
 	PAGE = 4096,
 };
+
+/* A process has one record, of which only the pages that are needed come to be. */
+static struct journal_memory memory __attribute__((aligned(PAGE)));
+static bool in_use;
 
 #define MS     1000000ull
 #define SECOND 1000000000ull
@@ -359,7 +363,7 @@ void journal_event(struct journal *j, const struct net_event *e)
 
 	if (!j->memory)
 		return;
-	count(&j->memory->sum, e);
+	count(&j->sum, e);
 	if (!is_live(j) || !has_room(j))
 		return;
 	begin(&l, j, kinds[e->kind].name, e->time);
@@ -369,7 +373,7 @@ void journal_event(struct journal *j, const struct net_event *e)
 
 const struct journal_sum *journal_sum(const struct journal *j)
 {
-	return j->memory ? &j->memory->sum : NULL;
+	return j->memory ? &j->sum : NULL;
 }
 
 /* ---- beginning and end ---- */
@@ -377,27 +381,26 @@ const struct journal_sum *journal_sum(const struct journal *j)
 int journal_open(struct journal *j, const char *box, struct fault *f)
 {
 	int fd = boxes_create(box, JOURNAL_FILE, f);
-	void *p;
 
 	*j = (struct journal){ .fd = -1, .limit = JOURNAL_LIMIT };
 	if (fd < 0)
 		return fd;
-	p = mmap(NULL, sizeof(*j->memory), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		-1, 0);
-	if (p == MAP_FAILED) {
-		close(fd);
-		return fault_set(f, ENOMEM, "get memory for the record of a network");
-	}
+	if (in_use)
+		BUG("a second record");
+	in_use = true;
 	j->fd = fd;
-	j->memory = p;
+	j->memory = &memory;
+	j->sum.reached.host = j->memory->host[0];
+	j->sum.refused.host = j->memory->host[1];
+	j->sum.failed.host = j->memory->host[2];
 	put_start(j, box);
 	journal_flush(j);
 	if (!j->error)
 		return 0;
 	fault_set(f, j->error, "write the record of the network of '%s'", box);
-	munmap(p, sizeof(*j->memory));
 	close(fd);
 	j->memory = NULL;
+	in_use = false;
 	return -f->err;
 }
 
@@ -415,8 +418,8 @@ int journal_close(struct journal *j, int code, struct fault *f)
 	journal_flush(j);
 	if (close(j->fd) < 0 && !j->error && errno != EINTR)
 		j->error = errno;
-	munmap(j->memory, sizeof(*j->memory));
 	j->memory = NULL;
+	in_use = false;
 	j->fd = -1;
 	if (!j->error)
 		return 0;

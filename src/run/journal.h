@@ -45,8 +45,8 @@ struct journal_host {
 
 struct journal_hosts {
 	unsigned int n;
-	bool more; /* there was no room for all */
-	struct journal_host host[JOURNAL_HOSTS];
+	bool more;                 /* there was no room for all */
+	struct journal_host *host; /* JOURNAL_HOSTS of them */
 };
 
 /* What the line at the end is made of. */
@@ -57,10 +57,9 @@ struct journal_sum {
 	bool lost;                             /* the broker, and the network with it */
 };
 
-/* One mapping, of which only the pages that are needed come to be. */
 struct journal_memory {
 	char buf[JOURNAL_BUFFER];
-	struct journal_sum sum;
+	struct journal_host host[3][JOURNAL_HOSTS];
 };
 
 struct journal {
@@ -73,6 +72,7 @@ struct journal {
 	unsigned long long due;   /* CLOCK_MONOTONIC, ns: when the buffer must be written */
 	unsigned long long good;  /* bytes of whole lines in the file */
 	unsigned long long limit; /* JOURNAL_LIMIT; a test sets it lower */
+	struct journal_sum sum;   /* here: to see that nothing happened takes no page more */
 };
 
 /* Create the record, in the place of an older one of that name, and write its first line. */
