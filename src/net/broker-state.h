@@ -159,6 +159,18 @@ struct port {
 	uint16_t host, box;
 };
 
+/* What it was told, and what it found out before it shut itself in. */
+struct broker_config {
+	struct lookup_config dns;
+	uint64_t seed; /* for tables that the box must not foresee */
+	size_t hosts_size;
+	bool proxy, ask; /* as in struct broker_terms, and so are these: */
+	uint32_t ask_seconds;
+	uint32_t connections; /* and no more than there may be descriptors for */
+	uint64_t bytes, rate;
+	struct policy policy; /* last: most of it is never touched */
+};
+
 /* So many of something may be done now; with time there are more. */
 struct bucket {
 	uint64_t left;
@@ -199,7 +211,7 @@ struct broker {
 	unsigned int dns_open; /* DNS clients over TCP */
 
 	char hosts_room[MACHINE_SHORT];
-	struct broker_config told;
+	struct broker_config known;
 
 	struct resolved resolved[SYNTH_NAMES];
 	struct conn conns[BROKER_CONNECTIONS];

@@ -47,7 +47,7 @@ struct broker broker __attribute__((aligned(PAGE)));
 
 /* All that is touched when nothing happens is in one page. */
 _Static_assert(offsetof(struct broker, synth.seed) % PAGE == 0 &&
-		offsetof(struct broker, told.policy.own[OWN_AS_A_RULE]) <
+		offsetof(struct broker, known.policy.own[OWN_AS_A_RULE]) <
 			offsetof(struct broker, synth.seed) + PAGE,
 	"see struct broker");
 
@@ -330,32 +330,6 @@ static void finish(void)
 
 /* ---- the start ---- */
 
-/* What the supervisor says first; no socket there is what it was started without. */
-static int hear_config(struct fault *f)
-{
-	struct policy *p = &broker.config->policy;
-	struct broker_message m;
-	int fds[2], rc;
-	size_t n;
-
-	rc = broker_receive(broker.supervisor, &m, broker.config, BROKER_TOLD, &n, fds, 0);
-	if (rc == -ENOTSOCK || rc == -EBADF)
-		return rc;
-	if (rc < 0)
-		_exit(0);
-	if (m.word != BROKER_CONFIG || n != BROKER_TOLD || p->n > POLICY_RULES)
-		return fault_set(f, 0, "the broker was told nothing to do");
-	for (unsigned int have = 0; have < p->n; have += (unsigned int)(n / sizeof(*p->rule))) {
-		rc = broker_receive(broker.supervisor, &m, &p->rule[have],
-			(p->n - have) * sizeof(*p->rule), &n, fds, 0);
-		if (rc < 0)
-			_exit(0);
-		if (m.word != BROKER_RULE || n < sizeof(*p->rule) || n % sizeof(*p->rule))
-			return fault_set(f, 0, "the broker's policy is cut");
-	}
-	return 0;
-}
-
 static int look_at_machine(struct fault *f)
 {
 	struct broker_config *c = broker.config;
@@ -373,6 +347,7 @@ static void raise_limit(void)
 	struct rlimit limit;
 	rlim_t most;
 
+	broker.config->connections = BROKER_CONNECTIONS;
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	if (limit.rlim_cur != limit.rlim_max) {
@@ -381,21 +356,66 @@ static void raise_limit(void)
 	}
 	most = limit.rlim_max > 400 ? (limit.rlim_max - 200) / 6 : 32;
 	flow_pipes = most < PIPES ? (unsigned int)most : PIPES;
-	if (most < broker.config->connections)
+	if (most < BROKER_CONNECTIONS)
 		broker.config->connections = (uint32_t)most;
 }
 
-static int begin(struct fault *f)
+static int prepare(struct fault *f)
 {
 	int rc = look_at_machine(f);
 
 	if (rc < 0)
 		return rc;
 	raise_limit();
-	broker.epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (broker.epoll < 0 ||
-		broker_watch(broker.supervisor, WATCH_SUPERVISOR, 0, EPOLLIN) < 0)
-		return fault_set(f, errno, "start the broker");
+	return jail_enter(f);
+}
+
+static int hear_rules(struct fault *f)
+{
+	struct policy *p = &broker.config->policy;
+	struct broker_message m;
+	int fds[2], rc;
+	size_t n;
+
+	for (unsigned int have = 0; have < p->n; have += (unsigned int)(n / sizeof(*p->rule))) {
+		rc = broker_receive(broker.supervisor, &m, &p->rule[have],
+			(p->n - have) * sizeof(*p->rule), &n, fds, 0);
+		if (rc < 0)
+			_exit(0);
+		if (m.word != BROKER_RULE || n < sizeof(*p->rule) || n % sizeof(*p->rule))
+			return fault_set(f, 0, "the broker's policy is cut");
+	}
+	return 0;
+}
+
+static int hear_config(struct fault *f)
+{
+	struct broker_config *c = broker.config;
+	struct broker_message m;
+	struct broker_terms t;
+	int fds[2], rc;
+	size_t n;
+
+	rc = broker_receive(broker.supervisor, &m, &t, sizeof(t), &n, fds, 0);
+	if (rc < 0)
+		_exit(0);
+	if (m.word != BROKER_CONFIG || n != sizeof(t) || t.rules > POLICY_RULES)
+		return fault_set(f, 0, "the broker was told nothing to do");
+	c->proxy = t.proxy;
+	c->ask = t.ask;
+	c->ask_seconds = t.ask_seconds;
+	if (t.connections < c->connections)
+		c->connections = t.connections;
+	c->bytes = t.bytes;
+	c->rate = t.rate;
+	c->policy.open = t.open;
+	c->policy.entries = t.entries;
+	c->policy.n = t.rules;
+	return hear_rules(f);
+}
+
+static void begin(void)
+{
 	broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
 	broker.rate.filled = broker.now;
 	broker.accepts = (struct bucket){ BROKER_CONNECTIONS, broker.now };
@@ -404,32 +424,38 @@ static int begin(struct fault *f)
 	fill_rate();
 	resolver_init();
 	conn_init();
-	return jail_enter(f);
 }
 
+/*
+ * Until it is told what to do there is time to get ready. A fault is told when it was: who
+ * speaks to one that is gone would not hear it.
+ */
 int broker_main(void)
 {
 	struct fault f = { 0 };
 	struct broker_message m = { .word = BROKER_READY };
-	int rc;
+	int rc, heard;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	prctl(PR_SET_NAME, BROKER_ARGV0, 0, 0, 0); /* it is "exe" by how it was executed */
 	signal(SIGPIPE, SIG_IGN);
 	broker.supervisor = BROKER_SOCKET;
 	broker.listener = broker.resolver = NONE;
-	broker.config = &broker.told;
-	rc = hear_config(&f);
-	if (rc == -ENOTSOCK || rc == -EBADF) {
+	broker.config = &broker.known;
+	broker.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (broker_watch(broker.supervisor, WATCH_SUPERVISOR, 0, EPOLLIN) < 0) {
 		fputs("carrel-broker: carrel starts this itself, when a box has a network\n",
 			stderr);
 		return 125;
 	}
-	if (rc < 0 || begin(&f) < 0) {
+	rc = prepare(&f);
+	heard = hear_config(&f);
+	if (rc < 0 || heard < 0) {
 		m.word = BROKER_FAULT;
 		broker_send(broker.supervisor, &m, &f, sizeof(f), NULL, 0, 0);
 		return 125;
 	}
+	begin();
 	if (broker_send(broker.supervisor, &m, NULL, 0, NULL, 0, 0) < 0)
 		return 125;
 	loop();

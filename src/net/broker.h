@@ -9,8 +9,9 @@
  * supervisor. Without it the box has no network.
  *
  *	supervisor            broker
- *	CONFIG          ─▶    looks at the machine
- *	RULE ...        ─▶    as many as it said; shuts itself in
+ *	                      looks at the machine, shuts itself in
+ *	CONFIG          ─▶
+ *	RULE ...        ─▶    as many as that said
  *	                ◀─    READY, or FAULT
  *	LISTEN + 2 fds  ─▶    the box's listener and its resolver's socket
  *	                ◀─    EVENT ...                           net/event.h
@@ -43,7 +44,7 @@ enum {
 };
 
 enum broker_word {
-	BROKER_CONFIG = 1, /* followed by a struct broker_config, as far as it is told */
+	BROKER_CONFIG = 1, /* followed by a struct broker_terms */
 	BROKER_READY,
 	BROKER_FAULT, /* followed by a struct fault */
 	BROKER_LISTEN,
@@ -62,24 +63,18 @@ struct broker_message {
 	uint32_t value;
 };
 
-struct broker_config {
-	/* What the broker finds out itself, before it shuts itself in. */
-	struct lookup_config dns;
-	uint64_t seed; /* for tables that the box must not foresee */
-	size_t hosts_size;
-
-	/* What it is told. */
+/* What it is told. */
+struct broker_terms {
 	bool proxy; /* clients say where to, with CONNECT or SOCKS; there is no resolver */
 	bool ask;
+	bool open;        /* the policy is */
+	uint16_t entries; /* it was made of */
+	uint32_t rules;   /* that follow */
 	uint32_t ask_seconds;
 	uint32_t connections; /* at once, at most BROKER_CONNECTIONS */
 	uint64_t bytes;       /* in both directions, until the end; 0: any */
 	uint64_t rate;        /* bytes a second; 0: any */
-	struct policy policy; /* last: most of it is never touched */
 };
-
-/* Of the policy it is told the beginning, and then the rules; addresses it finds out. */
-#define BROKER_TOLD offsetof(struct broker_config, policy.own)
 
 /* Send with up to 2 descriptors; body may be NULL. 0 or -errno. */
 int broker_send(int socket, const struct broker_message *m, const void *body, size_t n,

@@ -69,14 +69,16 @@ static int no_files(struct fault *f)
 	return 0;
 }
 
-/* Started by root it is nobody's root: there is nothing it may do that others may not. */
+/*
+ * Started by root it is nobody's root: there is nothing it may do that others may not. Ambient
+ * ones go with those that are permitted.
+ */
 static int no_capabilities(struct fault *f)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = { 0 };
 
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
-		syscall(SYS_capset, &head, none) < 0)
+	if (syscall(SYS_capset, &head, none) < 0)
 		return fault_set(f, errno, "drop the broker's capabilities");
 	return 0;
 }

@@ -91,20 +91,6 @@ static uint32_t ask_seconds(void)
 	return ASK_SECONDS;
 }
 
-static void fill_config(struct broker_config *c, const struct policy *policy,
-	const struct plan *p)
-{
-	c->proxy = p->frame.proxy;
-	c->ask = p->ask;
-	c->ask_seconds = ask_seconds();
-	c->connections = (uint32_t)p->limits.connections;
-	c->bytes = p->limits.traffic;
-	c->rate = p->limits.rate;
-	c->policy.open = policy->open;
-	c->policy.entries = policy->entries;
-	c->policy.n = policy->n;
-}
-
 static int send_rules(int socket, const struct policy *policy)
 {
 	const struct broker_message m = { .word = BROKER_RULE };
@@ -122,15 +108,24 @@ static int send_rules(int socket, const struct policy *policy)
 int broker_configure(struct broker_link *l, const struct policy *policy, const struct plan *p,
 	struct fault *f)
 {
-	static struct broker_config config; /* large, and its end is never touched */
 	const struct broker_message m = { .word = BROKER_CONFIG };
+	const struct broker_terms terms = {
+		.proxy = p->frame.proxy,
+		.ask = p->ask,
+		.open = policy->open,
+		.entries = policy->entries,
+		.rules = policy->n,
+		.ask_seconds = ask_seconds(),
+		.connections = (uint32_t)p->limits.connections,
+		.bytes = p->limits.traffic,
+		.rate = p->limits.rate,
+	};
 	int rc;
 
 	if (!l->on)
 		return 0;
-	fill_config(&config, policy, p);
 	l->rules = policy->n;
-	rc = broker_send(l->socket, &m, &config, BROKER_TOLD, NULL, 0, 0);
+	rc = broker_send(l->socket, &m, &terms, sizeof(terms), NULL, 0, 0);
 	if (rc == 0)
 		rc = send_rules(l->socket, policy);
 	return rc < 0 ? fault_set(f, -rc, "start the broker of the box's network") : 0;

@@ -1,0 +1,112 @@
+/*
+ * tests/unit/test_machine.c - what the broker finds out about the machine
+ *
+ * The C library's word on the same things is the measure.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "net/lookup.h"
+#include "net/machine.h"
+#include "net/policy.h"
+
+static bool has(const struct policy *p, const struct address *a)
+{
+	for (unsigned int i = 0; i < p->n_own; i++)
+		if (address_equal(&p->own[i], a))
+			return true;
+	return false;
+}
+
+static void test_own(void **state)
+{
+	static struct policy p, listed;
+	struct fault f = { 0 };
+	struct ifaddrs *all;
+
+	(void)state;
+	policy_init(&p, true);
+	policy_init(&listed, true);
+	assert_int_equal(machine_own(&p, &f), 0);
+	assert_int_equal(getifaddrs(&all), 0);
+	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+		struct address a;
+
+		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET)
+			a = address_v4((void *)&((struct sockaddr_in *)(void *)i->ifa_addr)
+					       ->sin_addr);
+		else if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET6)
+			a = address_v6(((struct sockaddr_in6 *)(void *)i->ifa_addr)
+					       ->sin6_addr.s6_addr);
+		else
+			continue;
+		assert_true(has(&p, &a));
+		assert_true(policy_own(&listed, &a));
+	}
+	freeifaddrs(all);
+	assert_int_not_equal(p.n_own, 0);
+	assert_int_equal(p.n_own, listed.n_own);
+}
+
+/* None of them is let go when there is no room for it. */
+static void test_too_many(void **state)
+{
+	static struct policy p;
+	struct fault f = { 0 };
+
+	(void)state;
+	policy_init(&p, true);
+	p.n_own = POLICY_OWN;
+	assert_true(machine_own(&p, &f) < 0);
+	assert_non_null(strstr(f.text, "more than 256 addresses"));
+	assert_non_null(strstr(f.fix, "--network none"));
+}
+
+static void test_hosts(void **state)
+{
+	static char expected[1 << 20];
+	char room[MACHINE_SHORT];
+	FILE *file = fopen("/etc/hosts", "re");
+	size_t n = 1, want = 0;
+	const char *text = machine_hosts(room, &n);
+
+	(void)state;
+	if (file) {
+		want = fread(expected, 1, sizeof(expected), file);
+		fclose(file);
+	}
+	assert_int_equal(n, want);
+	assert_memory_equal(text, expected, n);
+}
+
+static void test_dns(void **state)
+{
+	struct lookup_config c;
+
+	(void)state;
+	machine_dns(&c);
+	assert_in_range(c.n, 1, LOOKUP_SERVERS);
+	assert_in_range(c.timeout, 1, 30);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_dns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
