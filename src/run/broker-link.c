@@ -339,6 +339,8 @@ void broker_ask_end(struct broker_link *l)
 	if (!l->on || l->ending)
 		return;
 	l->ending = true;
+	l->prompt = true;
+	l->until = 0;
 	broker_send(l->socket, &m, NULL, 0, NULL, 0, MSG_DONTWAIT);
 }
 
@@ -349,14 +351,14 @@ void broker_end(struct broker_link *l)
 	struct pollfd pfd;
 	long long left;
 
-	if (!l->on)
-		return;
-	l->until = 0;
 	broker_ask_end(l);
-	do {
+	while (l->on && (left = until - now_ms()) > 0) {
+		if (hear(l, MSG_DONTWAIT) || !l->on)
+			continue;
 		broker_poll(l, &pfd);
-		left = until - now_ms();
-	} while (left > 0 && poll(&pfd, 1, (int)left) > 0 && hear(l, MSG_DONTWAIT));
+		if (poll(&pfd, 1, (int)left) <= 0)
+			break;
+	}
 	if (l->on)
 		stop(l);
 }

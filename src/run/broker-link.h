@@ -7,8 +7,8 @@
  *	broker_ready(&l, f);                   it has shut itself in
  *	broker_listen(&l, box.net);            from now on the box has a network
  *	broker_poll(&l, &pfd); poll(...); broker_serve(&l, &pfd);
- *	broker_ask_end(&l);                    the box is dead
- *	broker_end(&l);                        the last events; asks, if nobody has yet
+ *	broker_ask_end(&l);                    the box is dead; there is other work to do
+ *	broker_end(&l);                        the last events
  *
  * A struct broker_link of zeros is that of a box without a broker, and all calls but
  * broker_start() are allowed on it.
@@ -43,7 +43,7 @@ struct broker_link {
 	void *need_ctx;
 
 	/* Private. */
-	bool prompt;        /* it asks for sockets: then every word is heard at once */
+	bool prompt;        /* it asks for sockets, or ends: then every word is heard at once */
 	long long until;    /* ms: until then its events wait; 0: they do not */
 	bool ending;        /* it was told that the box is dead */
 	unsigned int rules; /* that its policy has by now */
@@ -72,6 +72,7 @@ int broker_allow(struct broker_link *l, const char *entry, bool deny, struct fau
 int broker_port(struct broker_link *l, int listener, struct port_pair pair);
 void broker_spare(struct broker_link *l, int fd);
 
+/* Of which the first may be left out, or called again. */
 void broker_ask_end(struct broker_link *l);
 void broker_end(struct broker_link *l);
 /* The box never came to be. */

@@ -401,6 +401,9 @@ static void loop(struct session *s)
 		if (fds[7].revents)
 			read_events(s);
 		check_time(s);
+		/* It says its last words while we tidy up. */
+		if (s->over)
+			broker_ask_end(&s->broker);
 	}
 }
 
