@@ -549,7 +549,6 @@ int supervise(const struct frame *frame, plan_fn *plan, void *ctx, const char *r
 	loop(s);
 	tty_restore(&s->tty);
 	steer_end(&s->steer);
-	broker_ask_end(&s->broker);
 	return 0;
 }
 
