@@ -55,6 +55,36 @@ int fd_close_range(unsigned int first, unsigned int last)
 	return errno == ENOSYS ? close_listed(first, last) : -1;
 }
 
+/* The first count of the bag. Those opened after each other have numbers after each other. */
+static void close_oldest(struct fd_bag *bag, size_t count)
+{
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && bag->v[end] == bag->v[end - 1] + 1; end++)
+			;
+		if (end - i > 1 && syscall(SYS_close_range, bag->v[i], bag->v[end - 1], 0) == 0)
+			continue;
+		for (size_t k = i; k < end; k++)
+			close(bag->v[k]);
+	}
+	bag->n -= count;
+	memmove(bag->v, bag->v + count, bag->n * sizeof(*bag->v));
+}
+
+int fd_later(struct fd_bag *bag, int fd)
+{
+	if (fd < 0)
+		return fd;
+	if (bag->n == FD_BAG_SIZE)
+		close_oldest(bag, FD_BAG_SIZE - FD_BAG_KEPT);
+	bag->v[bag->n++] = fd;
+	return fd;
+}
+
+void fd_bag_empty(struct fd_bag *bag)
+{
+	close_oldest(bag, bag->n);
+}
+
 int fd_write_all(int fd, const void *bytes, size_t n)
 {
 	const char *p = bytes;

@@ -2,7 +2,8 @@
  * base/fd.h - file descriptors that close themselves
  *
  * Every descriptor carrel opens is O_CLOEXEC. `auto_close int fd = -1;` closes at
- * the end of the scope; take_fd() hands it over and leaves -1 behind.
+ * the end of the scope; take_fd() hands it over and leaves -1 behind. Where it counts, open
+ * with openat(AT_FDCWD, ...): musl's open() sets O_CLOEXEC again, for Linux before 2.6.23.
  */
 #ifndef BASE_FD_H
 #define BASE_FD_H
@@ -23,6 +24,22 @@ static inline int take_fd(int *fd)
 
 /* Close all from first to last, also before Linux 5.9. -1 and errno on failure. */
 int fd_close_range(unsigned int first, unsigned int last);
+
+/*
+ * Descriptors that nobody needs for long. They are closed many at a time, which costs less than
+ * one by one: the oldest when the bag is full, so that the newest FD_BAG_KEPT can be relied
+ * on, and all by fd_bag_empty(). All zero is an empty bag.
+ */
+enum { FD_BAG_SIZE = 32, FD_BAG_KEPT = 8 };
+
+struct fd_bag {
+	int v[FD_BAG_SIZE];
+	size_t n;
+};
+
+/* Hand fd over and have it back to use; -1 is let through, errno and all. */
+int fd_later(struct fd_bag *bag, int fd);
+void fd_bag_empty(struct fd_bag *bag);
 
 /* Write everything, or -errno. */
 int fd_write_all(int fd, const void *bytes, size_t n);
