@@ -9,14 +9,21 @@
  * cannot redirect it (CVE-2021-30465). From then on only descriptors are used. Targets
  * are opened beneath the new root, without links (CVE-2024-42472, CVE-2025-31133).
  *
+ * Neighbours in the plan lie in the same directory, so that is what is opened, once for all of
+ * them, and each is then named from there by its last part alone: a single name whose
+ * link, if it is one, is not followed resolves no links either. Where that fails, the whole
+ * path is tried, which finds the words for the fault.
+ *
  * Must run: after userns; before landlock, which forbids mounting.
  * Must not: create anything but on the box's own tmpfs.
  */
 #include "box/native/native.h"
+#include "box/native/mount.h"
 #include "box/native/sys.h"
 #include "plan/plan.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -27,11 +34,31 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-static const char mask_file[] = ".mask-file", mask_dir[] = ".mask-dir",
-		  mask_link[] = ".mask-link", mask_empty[] = ".mask-empty";
+/* What lies over hidden and absent paths: names in the box's root until all are laid. */
+enum mask { MASK_FILE, MASK_DIR, MASK_EMPTY, MASK_LINK, MASKS };
+
+static const char *const mask_names[MASKS] = { ".mask-file", ".mask-dir", ".mask-empty",
+	".mask-link" };
 
 /* Where nothing is and nothing can be made; shown by `ls -l`. */
 static const char nowhere[] = "/proc/protected-by-carrel";
+
+/* A directory that was opened for the sake of one in it. */
+struct parent {
+	const char *path; /* NULL: none yet */
+	int fd;
+};
+
+/* The mount tree in the making. */
+struct tree {
+	const struct frame *frame;
+	int root;
+	struct fd_bag later;          /* all descriptors but root and the parents */
+	struct parent source, target; /* the last ones: of the host, of the box */
+	const char *made;             /* the path in root that was made last */
+	int file;                     /* that, opened for writing: of a COPY */
+	bool masks[MASKS];            /* made so far */
+};
 
 /* A path of the box relative to its root. */
 static const char *rel(const char *target)
@@ -46,10 +73,10 @@ struct option {
 };
 
 /* Detached mount of a new file system; options end with a NULL key. */
-static int new_mount(const char *type, const struct option *options, unsigned int attr,
-	struct fault *f)
+static int new_mount(struct fd_bag *later, const char *type, const struct option *options,
+	unsigned int attr, struct fault *f)
 {
-	auto_close int fs = sys_fsopen(type, FSOPEN_CLOEXEC);
+	int fs = fd_later(later, sys_fsopen(type, FSOPEN_CLOEXEC));
 	int mount;
 
 	if (fs < 0)
@@ -68,6 +95,7 @@ static int new_mount(const char *type, const struct option *options, unsigned in
 
 int step_root(struct native *n, struct fault *f)
 {
+	struct fd_bag later = { .n = 0 };
 	char size[32], inodes[32];
 	const struct option options[] = {
 		{ "mode", "0755" },
@@ -78,7 +106,8 @@ int step_root(struct native *n, struct fault *f)
 
 	snprintf(size, sizeof(size), "%llu", n->plan->limits.scratch);
 	snprintf(inodes, sizeof(inodes), "%llu", n->plan->scratch_inodes);
-	n->root = new_mount("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, f);
+	n->root = new_mount(&later, "tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, f);
+	fd_bag_empty(&later);
 	if (n->root == -EPERM || n->root == -EACCES)
 		return fault_fix(f,
 			"A security module lets carrel make a user namespace but not use "
@@ -96,55 +125,81 @@ int step_root(struct native *n, struct fault *f)
 
 /* --- making things on the box's own tmpfs ---------------------------------------- */
 
-static int make_parents(int root, const char *path, struct fault *f)
+/*
+ * How much of path, up to one of its slashes, are directories that are there: those it shares
+ * with the path made before. The plan is sorted, so there are no others to know of.
+ */
+static size_t made_already(const char *made, const char *path)
 {
+	size_t known = 0;
+
+	for (size_t i = 0; path[i]; i++) {
+		if (path[i] == '/' && (made[i] == '/' || !made[i]))
+			known = i;
+		if (path[i] != made[i])
+			break;
+	}
+	return known;
+}
+
+static int make_parents(const struct tree *t, const char *path, struct fault *f)
+{
+	const char *slash = path + made_already(t->made, path);
 	char dir[4096];
 
 	if (strlen(path) >= sizeof(dir))
 		return fault_set(f, ENAMETOOLONG, "make a directory in the box");
-	for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+	if (slash > path)
+		slash++;
+	for (; (slash = strchr(slash, '/')); slash++) {
 		memcpy(dir, path, (size_t)(slash - path));
 		dir[slash - path] = '\0';
-		if (mkdirat(root, dir, 0755) < 0 && errno != EEXIST)
+		if (mkdirat(t->root, dir, 0755) < 0 && errno != EEXIST)
 			return fault_set(f, errno, "make '/%s' in the box", str_visible(dir));
 	}
 	return 0;
 }
 
-static int make_once(int root, const struct place *place, const char *path)
+static int make_file(struct tree *t, const struct place *place, const char *path)
 {
-	auto_close int fd = -1;
-
-	if (place->kind == PLACE_LINK)
-		return symlinkat(place->text, root, path) < 0 ? -errno : 0;
-	if (place->dir)
-		return mkdirat(root, path, place->mode ? place->mode : 0755) < 0 ? -errno : 0;
-	if (!place->text)
-		return mknodat(root, path, S_IFREG | (place->mode ? place->mode : 0644), 0) < 0
-			? -errno
-			: 0;
-	fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	int fd = openat(t->root, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		place->mode ? place->mode : 0644);
+
+	t->file = fd_later(&t->later, fd);
 	if (fd < 0)
 		return -errno;
-	return fd_write_all(fd, place->text, strlen(place->text));
+	return place->text ? fd_write_all(fd, place->text, strlen(place->text)) : 0;
 }
 
-/* Make the directory, file or link itself, and on the first miss what is above it. */
-static int make(int root, const struct place *place, struct fault *f)
+static int make_one(struct tree *t, const struct place *place, const char *path)
+{
+	int rc;
+
+	if (place->kind == PLACE_LINK)
+		rc = symlinkat(place->text, t->root, path);
+	else if (place->dir)
+		rc = mkdirat(t->root, path, place->mode ? place->mode : 0755);
+	else if (place->text || place->kind == PLACE_COPY)
+		return make_file(t, place, path);
+	else
+		rc = mknodat(t->root, path, S_IFREG | (place->mode ? place->mode : 0644), 0);
+	return rc < 0 ? -errno : 0;
+}
+
+/* Make the directory, file or link itself, and what is above it. */
+static int make(struct tree *t, const struct place *place, struct fault *f)
 {
 	const char *path = rel(place->target);
-	int rc = make_once(root, place, path);
+	int rc = make_parents(t, path, f);
 
-	if (rc == -ENOENT) {
-		rc = make_parents(root, path, f);
-		if (rc < 0)
-			return rc;
-		rc = make_once(root, place, path);
-	}
+	if (rc < 0)
+		return rc;
+	rc = make_one(t, place, path);
+	t->made = path;
 	/* An earlier place may have needed this directory as a parent. */
 	if (rc == -EEXIST && place->dir)
-		rc = fchmodat(root, path, place->mode ? place->mode : 0755, 0) < 0 ? -errno : 0;
+		rc = fchmodat(t->root, path, place->mode ? place->mode : 0755, 0) < 0 ? -errno
+										      : 0;
 	if (rc < 0)
 		return fault_set(f, -rc, "make '%s' in the box", str_visible(place->target));
 	return 0;
@@ -152,31 +207,63 @@ static int make(int root, const struct place *place, struct fault *f)
 
 /* --- cloning and attaching ------------------------------------------------------- */
 
-/* A private copy of the mount tree at fd, restricted. */
-static int clone_mount(int fd, uint64_t attr, struct fault *f)
+enum {
+	NO_LINKS = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	NO_LINKS_OUT = NO_LINKS | RESOLVE_IN_ROOT,
+};
+
+static void leave(struct parent *p)
+{
+	if (p->path)
+		close(p->fd);
+	p->path = NULL;
+}
+
+/*
+ * The directory that an absolute path lies in, and *ret_name what it is called there. -1: there
+ * is none, or it cannot be opened.
+ */
+static int enter(struct parent *p, int dir, const char *path, unsigned long long resolve,
+	const char **ret_name)
+{
+	const char *name = path_base(path), *parent;
+	size_t len = (size_t)(name - path);
+
+	if (!*name)
+		return -1;
+	if (!p->path || strncmp(p->path, path, len) != 0 || p->path[len]) {
+		leave(p);
+		parent = mem_strndup(path, len);
+		p->fd = fd_open2(dir, parent, O_PATH | O_DIRECTORY | O_CLOEXEC, resolve);
+		if (p->fd < 0)
+			return -1;
+		p->path = parent;
+	}
+	*ret_name = name;
+	return p->fd;
+}
+
+/* A private copy of the mounts at name in dir, or at dir itself for "", restricted. */
+static int clone_at(struct tree *t, int dir, const char *name, uint64_t attr)
 {
 	const struct sys_mount_attr set = { .set = attr, .propagation = MS_PRIVATE };
 	const unsigned int flags = AT_EMPTY_PATH | AT_RECURSIVE;
-	auto_close int tree = -1;
+	const unsigned int how = flags | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT |
+		OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC;
+	int mount = fd_later(&t->later, sys_open_tree_attr(dir, name, how, &set));
 
-	tree = sys_open_tree_attr(fd, "", flags | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC, &set);
-	if (tree >= 0)
-		return take_fd(&tree);
-	if (errno != ENOSYS)
-		return fault_set(f, errno, "clone a mount");
+	if (mount >= 0 || errno != ENOSYS)
+		return mount;
 	/* Before Linux 6.15, in two calls. */
-	tree = sys_open_tree(fd, "", flags | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	if (tree < 0)
-		return fault_set(f, errno, "clone a mount");
-	if (sys_mount_setattr(tree, "", flags, &set) < 0)
-		return fault_set(f, errno, "restrict a mount");
-	return take_fd(&tree);
+	mount = fd_later(&t->later, sys_open_tree(dir, name, how));
+	if (mount >= 0 && sys_mount_setattr(mount, "", flags, &set) < 0)
+		return -1;
+	return mount;
 }
 
-static int open_source(const char *path, struct fault *f)
+int mount_open(const char *path, struct fault *f)
 {
-	int fd = fd_open2(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC,
-		RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	int fd = fd_open2(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, NO_LINKS);
 
 	if (fd >= 0)
 		return fd;
@@ -188,10 +275,26 @@ static int open_source(const char *path, struct fault *f)
 	return -f->err;
 }
 
-static int open_target(int root, const char *target, struct fault *f)
+static int clone_source(struct tree *t, const char *path, uint64_t attr, struct fault *f)
 {
-	int fd = fd_open2(root, rel(target), O_PATH | O_NOFOLLOW | O_CLOEXEC,
-		RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	const char *name;
+	int dir = enter(&t->source, AT_FDCWD, path, NO_LINKS, &name);
+	int mount = dir < 0 ? -1 : clone_at(t, dir, name, attr);
+
+	if (mount >= 0)
+		return mount;
+	dir = fd_later(&t->later, mount_open(path, f));
+	if (dir < 0)
+		return dir;
+	mount = clone_at(t, dir, "", attr);
+	return mount < 0 ? fault_set(f, errno, "clone the mount of '%s'", str_visible(path))
+			 : mount;
+}
+
+static int open_target(struct tree *t, const char *target, struct fault *f)
+{
+	int fd = fd_later(&t->later,
+		fd_open2(t->root, target, O_PATH | O_NOFOLLOW | O_CLOEXEC, NO_LINKS_OUT));
 
 	if (fd >= 0)
 		return fd;
@@ -203,65 +306,89 @@ static int open_target(int root, const char *target, struct fault *f)
 	return -f->err;
 }
 
-static int attach(struct native *n, int mount, const struct place *place, struct fault *f)
+/* A directory that was opened at or below a new mount lies under it now. */
+static void covered(struct tree *t, const char *target)
 {
-	auto_close int target = -1;
-	int rc;
+	if (t->target.path && path_within(t->target.path, target))
+		leave(&t->target);
+}
 
-	if (place->create) {
-		/* Made by us a moment ago, on our own tmpfs: the path is what we made it. */
-		rc = sys_move_mount(mount, "", n->root, rel(place->target),
-			MOVE_MOUNT_F_EMPTY_PATH);
-	} else {
-		target = open_target(n->root, place->target, f);
-		if (target < 0)
-			return target;
-		rc = sys_move_mount(mount, "", target, "",
-			MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-	}
-	if (rc < 0)
+static int attach_on(struct tree *t, int mount, int target, const struct place *place,
+	struct fault *f)
+{
+	if (sys_move_mount(mount, "", target, "",
+		    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		return fault_set(f, errno, "mount '%s' at '%s'",
 			place->source ? str_visible(place->source)
 				      : place_kind_name(place->kind),
 			str_visible(place->target));
+	covered(t, place->target);
 	return 0;
+}
+
+static int attach(struct tree *t, int mount, const struct place *place, struct fault *f)
+{
+	/* Made by us a moment ago, on our own tmpfs: the path is what we made it. */
+	const char *name = rel(place->target);
+	int dir = t->root, target;
+
+	if (!place->create)
+		dir = enter(&t->target, t->root, place->target, NO_LINKS_OUT, &name);
+	if (dir >= 0 && sys_move_mount(mount, "", dir, name, MOVE_MOUNT_F_EMPTY_PATH) == 0) {
+		covered(t, place->target);
+		return 0;
+	}
+	target = open_target(t, place->target, f);
+	return target < 0 ? target : attach_on(t, mount, target, place, f);
 }
 
 /* --- the kinds of place ---------------------------------------------------------- */
 
-static int put_made(struct native *n, const struct place *place, struct fault *f)
+static int put_made(struct tree *t, const struct place *place, struct fault *f)
 {
-	(void)n, (void)place, (void)f;
+	(void)t, (void)place, (void)f;
 	return 0; /* making it was all */
 }
 
-static int put_seal(struct native *n, const struct place *place, struct fault *f)
+static int put_seal(struct tree *t, const struct place *place, struct fault *f)
 {
-	auto_close int target = open_target(n->root, place->target, f), mount = -1;
+	int target = open_target(t, place->target, f), mount;
 
 	if (target < 0)
 		return target;
-	mount = clone_mount(target, place->rw ? 0 : MOUNT_ATTR_RDONLY, f);
+	mount = clone_at(t, target, "", place->rw ? 0 : MOUNT_ATTR_RDONLY);
 	if (mount < 0)
-		return mount;
-	return attach(n, mount, place, f);
+		return fault_set(f, errno, "clone a mount");
+	return attach_on(t, mount, target, place, f);
 }
 
-static int put_copy(struct native *n, const struct place *place, struct fault *f)
+/*
+ * A file's first page is read whole or not at all: less than a page of it is all of it, and
+ * there is no need to ask for more.
+ */
+static int copy(int from, int to)
 {
-	auto_close int from =
-		fd_open2(AT_FDCWD, place->source, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-			RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-	auto_close int to =
-		openat(n->root, rel(place->target), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	char buf[16 * 1024];
-	ssize_t got = 0;
-	int rc = from < 0 || to < 0 ? -errno : 0;
+	ssize_t got;
+	int rc = 0;
 
-	while (rc == 0 && (got = read(from, buf, sizeof(buf))) > 0)
-		rc = fd_write_all(to, buf, (size_t)got);
-	if (got < 0)
-		rc = -errno;
+	do {
+		got = read(from, buf, sizeof(buf));
+		if (got > 0)
+			rc = fd_write_all(to, buf, (size_t)got);
+	} while (rc == 0 && got >= 4096);
+	return got < 0 ? -errno : rc;
+}
+
+static int put_copy(struct tree *t, const struct place *place, struct fault *f)
+{
+	const char *name = place->source;
+	int dir = enter(&t->source, AT_FDCWD, place->source, NO_LINKS, &name), from, rc;
+
+	from = fd_later(&t->later,
+		fd_open2(dir < 0 ? AT_FDCWD : dir, name,
+			O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, NO_LINKS));
+	rc = from < 0 ? -errno : copy(from, t->file);
 	/* What the user cannot read outside is as unreadable inside: an empty file. */
 	if (rc == -EACCES)
 		return 0;
@@ -269,48 +396,56 @@ static int put_copy(struct native *n, const struct place *place, struct fault *f
 }
 
 /* Of the host: binds, pins and protected paths. */
-static int put_host(struct native *n, const struct place *place, struct fault *f)
+static int put_host(struct tree *t, const struct place *place, struct fault *f)
 {
 	uint64_t attr = MOUNT_ATTR_NOSUID |
 		(place->device ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV) |
 		(place->rw ? 0 : MOUNT_ATTR_RDONLY);
-	auto_close int source = open_source(place->source, f), mount = -1;
+	int mount = clone_source(t, place->source, attr, f);
 
-	if (source < 0)
-		return source;
-	mount = clone_mount(source, attr, f);
-	if (mount < 0)
-		return fault_set(f, -mount, "clone the mount of '%s'",
-			str_visible(place->source));
-	return attach(n, mount, place, f);
+	return mount < 0 ? mount : attach(t, mount, place, f);
+}
+
+/* Empty, without permissions, leading nowhere. */
+static int make_mask(struct tree *t, enum mask mask)
+{
+	const char *name = mask_names[mask];
+	int rc;
+
+	if (mask == MASK_LINK)
+		rc = symlinkat(nowhere, t->root, name);
+	else if (mask == MASK_FILE)
+		rc = mknodat(t->root, name, S_IFREG, 0);
+	else
+		rc = mkdirat(t->root, name, mask == MASK_EMPTY ? 0555 : 0);
+	t->masks[mask] = rc == 0;
+	return rc;
 }
 
 /* One of the masks on top of what is there. */
-static int put_mask(struct native *n, const char *mask, const struct place *place,
-	struct fault *f)
+static int put_mask(struct tree *t, enum mask mask, const struct place *place, struct fault *f)
 {
-	auto_close int source = openat(n->root, mask, O_PATH | O_NOFOLLOW | O_CLOEXEC),
-		       mount = -1;
+	int mount;
 
-	if (source < 0)
-		return fault_set(f, errno, "open the mask for '%s'",
-			str_visible(place->target));
-	mount = clone_mount(source, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, f);
+	if (!t->masks[mask] && make_mask(t, mask) < 0)
+		return fault_set(f, errno, "make the masks for hidden and absent paths");
+	mount = clone_at(t, t->root, mask_names[mask], MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC);
 	if (mount < 0)
-		return mount;
-	return attach(n, mount, place, f);
+		return fault_set(f, errno, "clone the mask for '%s'",
+			str_visible(place->target));
+	return attach(t, mount, place, f);
 }
 
-static int put_hide(struct native *n, const struct place *place, struct fault *f)
+static int put_hide(struct tree *t, const struct place *place, struct fault *f)
 {
-	const char *dir = place->mode ? mask_empty : mask_dir;
+	enum mask dir = place->mode ? MASK_EMPTY : MASK_DIR;
 
-	return put_mask(n, place->dir ? dir : mask_file, place, f);
+	return put_mask(t, place->dir ? dir : MASK_FILE, place, f);
 }
 
-static int put_stub(struct native *n, const struct place *place, struct fault *f)
+static int put_stub(struct tree *t, const struct place *place, struct fault *f)
 {
-	return place->text ? put_host(n, place, f) : put_mask(n, mask_link, place, f);
+	return place->text ? put_host(t, place, f) : put_mask(t, MASK_LINK, place, f);
 }
 
 /*
@@ -319,26 +454,28 @@ static int put_stub(struct native *n, const struct place *place, struct fault *f
  * before anything is laid over it: in the host's, each box would leave a name behind, and
  * finding one's own among them takes longer with every box.
  */
-static int set_count(int proc, const char *path, const char *value, struct fault *f)
+static int set_count(struct tree *t, int proc, const char *path, const char *value,
+	struct fault *f)
 {
-	auto_close int fd = openat(proc, path, O_WRONLY | O_CLOEXEC);
+	int fd = fd_later(&t->later, openat(proc, path, O_WRONLY | O_CLOEXEC));
 	int rc = fd < 0 ? -errno : fd_write_all(fd, value, strlen(value));
 
 	return rc < 0 ? fault_set(f, -rc, "set %s to %s in the box", path, value) : 0;
 }
 
 /* The user's inotify instances are counted for host and boxes together: leave some. */
-static int set_counts(int proc, struct fault *f)
+static int set_counts(struct tree *t, int proc, struct fault *f)
 {
-	int rc = set_count(proc, "sys/user/max_user_namespaces", "0", f);
+	int rc = set_count(t, proc, "sys/user/max_user_namespaces", "0", f);
 
-	return rc < 0 ? rc : set_count(proc, "sys/user/max_inotify_instances", "64", f);
+	return rc < 0 ? rc : set_count(t, proc, "sys/user/max_inotify_instances", "64", f);
 }
 
-static int put_proc(struct native *n, const struct place *place, struct fault *f)
+static int put_proc(struct tree *t, const struct place *place, struct fault *f)
 {
-	auto_close int mount = new_mount("proc", NULL,
-		MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, f);
+	int mount = fd_later(&t->later,
+		new_mount(&t->later, "proc", NULL,
+			MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, f));
 	int rc;
 
 	if (mount == -EPERM)
@@ -348,160 +485,35 @@ static int put_proc(struct native *n, const struct place *place, struct fault *f
 			"unmask=/proc/*).");
 	if (mount < 0)
 		return mount;
-	rc = n->frame->nest ? 0 : set_counts(mount, f);
-	return rc < 0 ? rc : attach(n, mount, place, f);
+	rc = t->frame->nest ? 0 : set_counts(t, mount, f);
+	return rc < 0 ? rc : attach(t, mount, place, f);
 }
 
-/* --- overlays -------------------------------------------------------------------- */
-
-enum { MOST_LAYERS = 64, LONGEST_OPTION = 255 };
-
-struct fds {
-	int v[MOST_LAYERS];
-	size_t n;
-};
-
-static void close_fds(struct fds *fds)
+static int put_overlay(struct tree *t, const struct place *place, struct fault *f)
 {
-	while (fds->n)
-		close(fds->v[--fds->n]);
+	int target = open_target(t, place->target, f), mount;
+
+	if (target < 0)
+		return target;
+	mount = fd_later(&t->later, mount_overlay(target, place, f));
+	return mount < 0 ? mount : attach_on(t, mount, target, place, f);
 }
 
-/*
- * overlayfs takes paths. A descriptor's name in /proc stands for what was opened, whatever the
- * path is called and whoever replaces it meanwhile. -1 and the fault is set on failure.
- */
-static const char *layer_path(struct fds *fds, const char *path, struct fault *f)
-{
-	int fd = fds->n < MOST_LAYERS ? open_source(path, f)
-				      : fault_set(f, E2BIG, "lay '%s' on others", path);
-
-	if (fd < 0)
-		return NULL;
-	fds->v[fds->n++] = fd;
-	return mem_printf("/proc/self/fd/%d", fd);
-}
-
-static int set_layer(int fs, const char *key, const char *path, struct fault *f)
-{
-	if (sys_fsconfig(fs, FSCONFIG_SET_STRING, key, path) < 0)
-		return fault_set(f, errno, "set %s of an overlay", key);
-	return 0;
-}
-
-/*
- * On what is open already. One by one since Linux 6.7, before that in one option of limited
- * length.
- */
-static int set_lowers(int fs, const char *const *lowers, struct fds *fds, struct fault *f)
-{
-	struct str joined = { 0 };
-
-	for (size_t i = 0; lowers[i]; i++)
-		if (!layer_path(fds, lowers[i], f))
-			return -f->err;
-	for (size_t i = 0; i < fds->n; i++)
-		str_addf(&joined, "%s/proc/self/fd/%d", i ? ":" : "", fds->v[i]);
-	if (joined.len <= LONGEST_OPTION)
-		return set_layer(fs, "lowerdir", joined.p, f);
-	for (size_t i = 0; i < fds->n; i++) {
-		int rc = set_layer(fs, "lowerdir+", mem_printf("/proc/self/fd/%d", fds->v[i]),
-			f);
-
-		if (rc < 0)
-			return fault_fix(f,
-				"Too many boxes of this project ended while others ran; when "
-				"none runs, what they wrote becomes one layer.");
-	}
-	return 0;
-}
-
-/* Which of the steps finds out what a file system lacks depends on the kernel. */
-static int no_overlay(const struct place *place, struct fault *f)
-{
-	fault_set(f, errno, "make an overlay of '%s'", str_visible(place->target));
-	return fault_fix(f,
-		"Linux 5.11 or later is needed, and a file system for carrel's state that has "
-		"extended attributes and is no overlay itself: set XDG_STATE_HOME to a "
-		"directory on ext4, xfs, btrfs or tmpfs.");
-}
-
-static int new_overlay(const struct place *place, struct fds *fds, struct fault *f)
-{
-	auto_close int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
-	const char *upper, *work;
-	int mount, rc;
-
-	if (fs < 0)
-		return no_overlay(place, f);
-	rc = set_lowers(fs, place->lowers, fds, f);
-	if (rc < 0)
-		return rc;
-	upper = layer_path(fds, place->source, f);
-	work = upper ? layer_path(fds, place->work, f) : NULL;
-	if (!work)
-		return -f->err;
-	/*
-	 * Its own attributes are the owner's here: those of root need root. With an index, a
-	 * layer of a box that is just ending would be refused.
-	 */
-	if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", upper) < 0 ||
-		sys_fsconfig(fs, FSCONFIG_SET_STRING, "workdir", work) < 0 ||
-		sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL) < 0 ||
-		sys_fsconfig(fs, FSCONFIG_SET_STRING, "index", "off") < 0 ||
-		sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
-		return no_overlay(place, f);
-	mount = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-	return mount < 0 ? fault_set(f, errno, "mount an overlay") : mount;
-}
-
-/*
- * What the box is to find there, a login as a rule, is never on a disk: it is in the directory
- * that will be mounted on, on the box's own tmpfs, which is the uppermost of the lower layers.
- */
-static int put_files(int dir, const struct place *place, struct fault *f)
-{
-	for (size_t i = 0; place->files[i]; i++) {
-		auto_close int fd = openat(dir, place->files[i],
-			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		const char *text = place->texts[i];
-		int rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
-
-		if (rc < 0)
-			return fault_set(f, -rc, "put %s into '%s'", place->files[i],
-				str_visible(place->target));
-	}
-	return 0;
-}
-
-static int put_overlay(struct native *n, const struct place *place, struct fault *f)
-{
-	auto_close int below = open_target(n->root, place->target, f), mount = -1;
-	struct fds fds = { .n = 0 };
-	int rc = below < 0 ? below : put_files(below, place, f);
-
-	if (rc < 0)
-		return rc;
-	fds.v[fds.n++] = take_fd(&below);
-	mount = new_overlay(place, &fds, f);
-	close_fds(&fds);
-	return mount < 0 ? mount : attach(n, mount, place, f);
-}
-
-static int put_pts(struct native *n, const struct place *place, struct fault *f)
+static int put_pts(struct tree *t, const struct place *place, struct fault *f)
 {
 	static const struct option options[] = {
 		{ "ptmxmode", "0666" },
 		{ "mode", "0620" },
 		{ 0 },
 	};
-	auto_close int mount =
-		new_mount("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, f);
+	int mount = fd_later(&t->later,
+		new_mount(&t->later, "devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+			f));
 
-	return mount < 0 ? mount : attach(n, mount, place, f);
+	return mount < 0 ? mount : attach(t, mount, place, f);
 }
 
-static int (*const put[])(struct native *n, const struct place *place, struct fault *f) = {
+static int (*const put[])(struct tree *t, const struct place *place, struct fault *f) = {
 	[PLACE_LINK] = put_made,
 	[PLACE_FILE] = put_made,
 	[PLACE_COPY] = put_copy,
@@ -517,12 +529,12 @@ static int (*const put[])(struct native *n, const struct place *place, struct fa
 	[PLACE_HIDE] = put_hide,
 };
 
-static int put_place(struct native *n, const struct place *place, struct fault *f)
+static int put_place(struct tree *t, const struct place *place, struct fault *f)
 {
-	int rc = place->create ? make(n->root, place, f) : 0;
+	int rc = place->create ? make(t, place, f) : 0;
 
 	if (rc == 0)
-		rc = put[place->kind](n, place, f);
+		rc = put[place->kind](t, place, f);
 	return place->optional && rc == -ENOENT ? 0 : rc;
 }
 
@@ -530,50 +542,46 @@ static int put_place(struct native *n, const struct place *place, struct fault *
  * Last, when what is in them is there: directories that the box must not change, and files in
  * directories that it may. Landlock cannot keep those, a mount can.
  */
-static int put_seals(struct native *n, struct fault *f)
+static int put_seals(struct tree *t, const struct plan *plan, struct fault *f)
 {
-	vec_each(place, &n->plan->places) {
+	vec_each(place, &plan->places) {
 		int rc = 0;
 
 		if (place->kind == PLACE_SEAL || place->sealed)
-			rc = put_seal(n, place, f);
+			rc = put_seal(t, place, f);
 		if (rc < 0 && !(place->optional && rc == -ENOENT))
 			return rc;
 	}
 	return 0;
 }
 
-/* Empty, without permissions, leading nowhere; and nameless once they are in use. */
-static int make_masks(int root, struct fault *f)
+/* In use, they need their names no longer, and the box must not find them. */
+static int unname_masks(const struct tree *t, struct fault *f)
 {
-	if (mkdirat(root, mask_dir, 0) < 0 || mknodat(root, mask_file, S_IFREG, 0) < 0 ||
-		symlinkat(nowhere, root, mask_link) < 0 || mkdirat(root, mask_empty, 0555) < 0)
-		return fault_set(f, errno, "make the masks for hidden and absent paths");
-	return 0;
-}
+	for (int mask = 0; mask < MASKS; mask++) {
+		int flags = mask == MASK_DIR || mask == MASK_EMPTY ? AT_REMOVEDIR : 0;
 
-static int unname_masks(int root, struct fault *f)
-{
-	if (unlinkat(root, mask_dir, AT_REMOVEDIR) < 0 || unlinkat(root, mask_file, 0) < 0 ||
-		unlinkat(root, mask_link, 0) < 0 ||
-		unlinkat(root, mask_empty, AT_REMOVEDIR) < 0)
-		return fault_set(f, errno, "remove the masks' names");
+		if (t->masks[mask] && unlinkat(t->root, mask_names[mask], flags) < 0)
+			return fault_set(f, errno, "remove the masks' names");
+	}
 	return 0;
 }
 
 int step_places(struct native *n, struct fault *f)
 {
-	int rc = make_masks(n->root, f);
+	struct tree t = { .frame = n->frame, .root = n->root, .made = "" };
+	int rc;
 
-	if (rc < 0)
-		return rc;
 	vec_each(place, &n->plan->places) {
-		rc = put_place(n, place, f);
+		rc = put_place(&t, place, f);
 		if (rc < 0)
 			return rc;
 	}
-	rc = put_seals(n, f);
-	return rc < 0 ? rc : unname_masks(n->root, f);
+	rc = put_seals(&t, n->plan, f);
+	leave(&t.source);
+	leave(&t.target);
+	fd_bag_empty(&t.later);
+	return rc < 0 ? rc : unname_masks(&t, f);
 }
 
 int step_pivot(struct native *n, struct fault *f)

@@ -1,0 +1,16 @@
+/*
+ * box/native/mount.h - what the files that make the mount tree have of each other
+ */
+#ifndef BOX_NATIVE_MOUNT_H
+#define BOX_NATIVE_MOUNT_H
+
+struct fault;
+struct place;
+
+/* A path of the host as O_PATH, refusing any symlink on the way. */
+int mount_open(const char *path, struct fault *f);
+
+/* A detached mount of the place's overlay, to be mounted on target. overlay.c */
+int mount_overlay(int target, const struct place *place, struct fault *f);
+
+#endif

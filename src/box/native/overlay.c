@@ -1,0 +1,145 @@
+/*
+ * box/native/overlay.c - directories of the host on top of each other
+ *
+ * The layers are opened as any source is, once and without links, and what is opened is what
+ * is laid.
+ */
+#include "box/native/mount.h"
+#include "box/native/sys.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_LAYERS = 64, LONGEST_OPTION = 255 };
+
+struct fds {
+	int v[MOST_LAYERS];
+	size_t n;
+};
+
+/*
+ * overlayfs takes paths. A descriptor's name in /proc stands for what was opened, whatever the
+ * path is called and whoever replaces it meanwhile. -1 and the fault is set on failure.
+ */
+static const char *layer_path(struct fds *fds, const char *path, struct fault *f)
+{
+	int fd = fds->n < MOST_LAYERS ? mount_open(path, f)
+				      : fault_set(f, E2BIG, "lay '%s' on others", path);
+
+	if (fd < 0)
+		return NULL;
+	fds->v[fds->n++] = fd;
+	return mem_printf("/proc/self/fd/%d", fd);
+}
+
+static int set_layer(int fs, const char *key, const char *path, struct fault *f)
+{
+	if (sys_fsconfig(fs, FSCONFIG_SET_STRING, key, path) < 0)
+		return fault_set(f, errno, "set %s of an overlay", key);
+	return 0;
+}
+
+/*
+ * On what is open already. One by one since Linux 6.7, before that in one option of limited
+ * length.
+ */
+static int set_lowers(int fs, const char *const *lowers, struct fds *fds, struct fault *f)
+{
+	struct str joined = { 0 };
+
+	for (size_t i = 0; lowers[i]; i++)
+		if (!layer_path(fds, lowers[i], f))
+			return -f->err;
+	for (size_t i = 0; i < fds->n; i++)
+		str_addf(&joined, "%s/proc/self/fd/%d", i ? ":" : "", fds->v[i]);
+	if (joined.len <= LONGEST_OPTION)
+		return set_layer(fs, "lowerdir", joined.p, f);
+	for (size_t i = 0; i < fds->n; i++) {
+		int rc = set_layer(fs, "lowerdir+", mem_printf("/proc/self/fd/%d", fds->v[i]),
+			f);
+
+		if (rc < 0)
+			return fault_fix(f,
+				"Too many boxes of this project ended while others ran; when "
+				"none runs, what they wrote becomes one layer.");
+	}
+	return 0;
+}
+
+/* Which of the steps finds out what a file system lacks depends on the kernel. */
+static int no_overlay(const struct place *place, struct fault *f)
+{
+	fault_set(f, errno, "make an overlay of '%s'", str_visible(place->target));
+	return fault_fix(f,
+		"Linux 5.11 or later is needed, and a file system for carrel's state that has "
+		"extended attributes and is no overlay itself: set XDG_STATE_HOME to a "
+		"directory on ext4, xfs, btrfs or tmpfs.");
+}
+
+static int make_overlay(const struct place *place, struct fds *fds, struct fault *f)
+{
+	auto_close int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
+	const char *upper, *work;
+	int mount, rc;
+
+	if (fs < 0)
+		return no_overlay(place, f);
+	rc = set_lowers(fs, place->lowers, fds, f);
+	if (rc < 0)
+		return rc;
+	upper = layer_path(fds, place->source, f);
+	work = upper ? layer_path(fds, place->work, f) : NULL;
+	if (!work)
+		return -f->err;
+	/*
+	 * Its own attributes are the owner's here: those of root need root. With an index, a
+	 * layer of a box that is just ending would be refused.
+	 */
+	if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", upper) < 0 ||
+		sys_fsconfig(fs, FSCONFIG_SET_STRING, "workdir", work) < 0 ||
+		sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL) < 0 ||
+		sys_fsconfig(fs, FSCONFIG_SET_STRING, "index", "off") < 0 ||
+		sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
+		return no_overlay(place, f);
+	mount = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	return mount < 0 ? fault_set(f, errno, "mount an overlay") : mount;
+}
+
+/*
+ * What the box is to find there, a login as a rule, is never on a disk: it is in the directory
+ * that will be mounted on, on the box's own tmpfs, which is the uppermost of the lower layers.
+ */
+static int put_files(int dir, const struct place *place, struct fault *f)
+{
+	for (size_t i = 0; place->files[i]; i++) {
+		auto_close int fd = openat(dir, place->files[i],
+			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		const char *text = place->texts[i];
+		int rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+
+		if (rc < 0)
+			return fault_set(f, -rc, "put %s into '%s'", place->files[i],
+				str_visible(place->target));
+	}
+	return 0;
+}
+
+int mount_overlay(int target, const struct place *place, struct fault *f)
+{
+	struct fds fds = { .v = { target }, .n = 1 };
+	int rc = put_files(target, place, f), mount;
+
+	if (rc < 0)
+		return rc;
+	mount = make_overlay(place, &fds, f);
+	while (fds.n > 1)
+		close(fds.v[--fds.n]);
+	return mount;
+}
