@@ -16,22 +16,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Out of the way of 0..FD_FIRST_FREE, where things are about to be placed. */
+/*
+ * What is to be placed, or /dev/null for nothing: out of the way of 0..FD_FIRST_FREE, where
+ * things are about to be placed, each on top of whatever was there.
+ */
 static int lift(int fd)
 {
-	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 10);
-}
-
-static int place(int fd, int at, int flags)
-{
-	int null = -1, rc;
-
 	if (fd < 0)
-		fd = null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	rc = fd < 0 ? -1 : dup3(fd, at, flags);
-	if (null >= 0 && null != at)
-		close(null);
-	return rc;
+		fd = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
+	return fd < 0 || fd >= FD_FIRST_FREE ? fd : fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST_FREE);
 }
 
 int step_fds(struct native *n, struct fault *f)
@@ -45,13 +38,10 @@ int step_fds(struct native *n, struct fault *f)
 	};
 	int from[4];
 
-	for (int i = 0; i < 4; i++) {
-		from[i] = lift(given[i]);
-		if (given[i] >= 0 && from[i] < 0)
-			return fault_set(f, errno, "arrange the box's standard streams");
-	}
 	for (int i = 0; i < 4; i++)
-		if (place(from[i], i, i == FD_CONTROL ? O_CLOEXEC : 0) < 0)
+		from[i] = lift(given[i]);
+	for (int i = 0; i < 4; i++)
+		if (from[i] < 0 || dup3(from[i], i, i == FD_CONTROL ? O_CLOEXEC : 0) < 0)
 			return fault_set(f, errno, "arrange the box's standard streams");
 	n->control = FD_CONTROL;
 	if (fd_close_range(FD_FIRST_FREE, ~0U) < 0)

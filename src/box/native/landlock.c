@@ -19,7 +19,6 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <stdint.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -39,6 +38,11 @@
 
 struct ruleset_attr {
 	uint64_t fs, net, scoped;
+};
+
+struct ruleset {
+	int fd;
+	struct fd_bag later; /* what its rules were made with */
 };
 
 /* Every file-system right that this ABI knows: what is not granted is then denied. */
@@ -67,20 +71,29 @@ static int make_ruleset(int abi, uint64_t rights, struct fault *f)
 	return fd < 0 ? fault_set(f, errno, "make a Landlock ruleset") : fd;
 }
 
-static int allow(int ruleset, const char *path, uint64_t rights, struct fault *f)
+static int add_rule(int ruleset, int fd, uint64_t rights)
 {
-	auto_close int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	struct landlock_path_beneath_attr rule = { .allowed_access = rights };
-	struct stat st;
+	const struct landlock_path_beneath_attr rule = {
+		.allowed_access = rights,
+		.parent_fd = fd,
+	};
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	return (int)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule,
+		0);
+}
+
+static int allow(struct ruleset *r, const char *path, uint64_t rights, struct fault *f)
+{
+	int fd = fd_later(&r->later, openat(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+	int rc;
+
+	if (fd < 0)
 		return fault_set(f, errno, "open '%s' for Landlock", str_visible(path));
-	if (!S_ISDIR(st.st_mode))
-		rule.allowed_access &= ACCESS_FILE;
-	rule.parent_fd = fd;
-	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
-		return fault_set(f, errno, "allow '%s' in Landlock", str_visible(path));
-	return 0;
+	rc = add_rule(r->fd, fd, rights);
+	/* What only a directory can have is refused for a file: so it is one. */
+	if (rc < 0 && errno == EINVAL)
+		rc = add_rule(r->fd, fd, rights & ACCESS_FILE);
+	return rc < 0 ? fault_set(f, errno, "allow '%s' in Landlock", str_visible(path)) : 0;
 }
 
 static bool writable(const struct place *place)
@@ -91,23 +104,25 @@ static bool writable(const struct place *place)
 int step_landlock(struct native *n, struct fault *f)
 {
 	uint64_t rights = rights_of(n->plan->landlock_abi);
-	auto_close int ruleset = -1;
+	struct ruleset r = { .fd = -1 };
 	int rc;
 
 	if (!n->plan->landlock_abi)
 		return 0; /* the plan says so, and the user saw it */
-	ruleset = make_ruleset(n->plan->landlock_abi, rights, f);
-	if (ruleset < 0)
-		return ruleset;
-	rc = allow(ruleset, "/", rights & ACCESS_READ, f);
+	r.fd = make_ruleset(n->plan->landlock_abi, rights, f);
+	if (r.fd < 0)
+		return r.fd;
+	rc = allow(&r, "/", rights & ACCESS_READ, f);
 	if (rc == 0)
-		rc = allow(ruleset, "/dev", rights & (ACCESS_FILE | ACCESS_READ), f);
+		rc = allow(&r, "/dev", rights & (ACCESS_FILE | ACCESS_READ), f);
 	vec_each(place, &n->plan->places)
 		if (rc == 0 && writable(place))
-			rc = allow(ruleset, place->target, rights, f);
+			rc = allow(&r, place->target, rights, f);
 	if (rc < 0)
 		return rc;
-	if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
+	if (syscall(SYS_landlock_restrict_self, r.fd, 0) < 0)
 		return fault_set(f, errno, "enforce Landlock");
+	fd_bag_empty(&r.later);
+	close(r.fd);
 	return 0;
 }

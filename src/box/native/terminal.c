@@ -31,7 +31,7 @@ static int open_null(const struct box_io *io, struct fault *f)
 
 		if (given[i] >= 0)
 			continue;
-		null = open("/dev/null", O_RDWR | O_CLOEXEC);
+		null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
 		if (null < 0 || dup2(null, i) < 0)
 			return fault_set(f, errno, "open the box's /dev/null");
 	}
@@ -48,7 +48,7 @@ int step_terminal(struct native *n, struct fault *f)
 		return fault_set(f, errno, "start a session");
 	if (!n->io->terminal)
 		return open_null(n->io, f);
-	master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	master = openat(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
 		return fault_set(f, errno, "make a pseudo-terminal");
 	n->terminal = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static int put(const char *path, const char *text, struct fault *f)
+static int put(struct fd_bag *later, const char *path, const char *text, struct fault *f)
 {
-	auto_close int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int fd = fd_later(later, openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC));
 	int rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 
 	if (rc < 0)
@@ -28,16 +28,17 @@ static int put(const char *path, const char *text, struct fault *f)
 int step_userns(struct native *n, struct fault *f)
 {
 	const struct frame *frame = n->frame;
+	struct fd_bag later = { .n = 0 };
 	char uid[64], gid[64];
-	int rc;
 
 	snprintf(uid, sizeof(uid), "%u %u 1", frame->uid, frame->host_uid);
 	snprintf(gid, sizeof(gid), "%u %u 1", frame->gid, frame->host_gid);
-	if ((rc = put("/proc/self/uid_map", uid, f)) < 0 ||
-		(rc = put("/proc/self/setgroups", "deny", f)) < 0 ||
-		(rc = put("/proc/self/gid_map", gid, f)) < 0)
+	if (put(&later, "/proc/self/uid_map", uid, f) < 0 ||
+		put(&later, "/proc/self/setgroups", "deny", f) < 0 ||
+		put(&later, "/proc/self/gid_map", gid, f) < 0)
 		return fault_fix(f,
 			"The system restricts user namespaces; `carrel check` says how.");
+	fd_bag_empty(&later);
 	return 0;
 }
 
