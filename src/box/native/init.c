@@ -23,11 +23,22 @@
 
 enum { QUIET_MS = 500 };
 
+/*
+ * To kill all is to look at every process of the machine, so first we ask whether there is
+ * anything to kill. Whatever lives in a pid namespace has a parent that lives: its own or,
+ * when that has ended, one further up, at last pid 1. So at the top of every living process's
+ * line is a child of ours; without any there is nobody, and nobody to start another. (What
+ * somebody put in here from outside, by setns(2), has its parent there. It is the
+ * host's own, and goes with us in a moment.)
+ */
 static void end_box(const struct native *n, int status)
 {
-	do
+	pid_t pid = waitpid(-1, NULL, WNOHANG | __WALL);
+
+	while (pid >= 0 || errno != ECHILD) {
 		kill(-1, SIGKILL);
-	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR);
+		pid = waitpid(-1, NULL, __WALL);
+	}
 	wire_send(n->control, &(struct wire){ .type = WIRE_EXITED, .value = status });
 	_exit(0);
 }
