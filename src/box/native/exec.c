@@ -36,9 +36,15 @@ static char **make_env(const struct plan *p, const char **ret_path)
 
 	*ret_path = "";
 	for (size_t i = 0; i < p->env.n; i++) {
-		envp[i] = mem_printf("%s=%s", p->env.v[i].name, p->env.v[i].value);
-		if (!strcmp(p->env.v[i].name, "PATH"))
-			*ret_path = p->env.v[i].value;
+		const char *name = p->env.v[i].name, *value = p->env.v[i].value;
+		size_t len = strlen(name);
+
+		envp[i] = mem_alloc(len + strlen(value) + 2);
+		memcpy(envp[i], name, len);
+		envp[i][len] = '=';
+		strcpy(envp[i] + len + 1, value);
+		if (!strcmp(name, "PATH"))
+			*ret_path = value;
 	}
 	return envp;
 }
@@ -98,7 +104,7 @@ static const char *become_job(const struct native *n)
 
 static int read_from(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 
 	return fd < 0 ? -1 : dup2(fd, STDIN_FILENO);
 }
@@ -120,6 +126,11 @@ static int child(void *arg)
 	_exit(127);
 }
 
+void exec_trim(void)
+{
+	mem_drop(stack, sizeof(stack));
+}
+
 int step_exec(struct native *n, struct fault *f)
 {
 	struct start s = { .n = n };
@@ -136,7 +147,6 @@ int step_exec(struct native *n, struct fault *f)
 		snprintf(f->step, sizeof(f->step), "start");
 		return fault_set(f, errno, "start the command");
 	}
-	mem_drop(stack, sizeof(stack));
 	if (!s.err) {
 		n->command = pid;
 		return 0;

@@ -118,7 +118,8 @@ void init_loop(struct native *n)
 		int ready = poll(poll_fds, 2, patience);
 
 		if (ready == 0) {
-			mem_trim(); /* a box may idle for days */
+			exec_trim(); /* a box may idle for days */
+			mem_trim();
 			patience = -1;
 		}
 		if (ready <= 0)

@@ -53,6 +53,9 @@ int step_net_end(struct native *n, struct fault *f);     /* net.c */
 int step_await_go(struct native *n, struct fault *f);    /* engine.c */
 int step_exec(struct native *n, struct fault *f);        /* exec.c */
 
+/* Give back the memory that the command was started with. exec.c */
+void exec_trim(void);
+
 /* Reap, forward, report; ends with the box. init.c */
 void init_loop(struct native *n) __attribute__((noreturn));
 
