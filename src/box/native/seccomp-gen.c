@@ -10,8 +10,10 @@
  *
  * How. Every number gets a verdict; neighbours with the same verdict become one
  * interval; a binary search tree over the first numbers of the intervals leads to
- * the verdicts. A verdict that looks at arguments is a rule, a block of its own behind
- * the tree; what a rule or a leaf returns stands once at the very end:
+ * the verdicts. Numbers that are exceptions in what else is one interval are found by one
+ * comparison each where the tree would need two. Of all such trees we take the one whose
+ * installation costs least. A verdict that looks at arguments is a rule, a block of its own
+ * behind the tree; what a rule or a leaf returns stands once at the very end:
  *
  *	load arch, not ours: kill       (before anything else: numbers mean nothing yet)
  *	load number
@@ -27,6 +29,7 @@
  * grows beyond that, an unknown or repeated name, a rule that leads backwards: each is
  * an error that stops the build.
  */
+#include <limits.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <seccomp.h>
@@ -42,11 +45,16 @@
 
 enum {
 	MAX_NR = 1024, /* call numbers we look at; beyond them all is refused */
+	MAX_INTERVALS = 256,
 	MAX_INSNS = 512,
 	MAX_RETURNS = 16,
 	MAX_LABELS = MAX_INSNS,
 	MAX_REACH = 255,
 	FALL_THROUGH = -1, /* a label: the next instruction */
+
+	/* What installing costs: an instruction as much as that many steps of trying it out. */
+	INSN_COST = 75,
+	LAST_TRIED = 470, /* the kernel tries out the numbers it has */
 };
 
 struct arch {
@@ -76,8 +84,10 @@ struct program {
 	const struct arch *arch;
 	bool nest;
 
-	struct interval intervals[MAX_NR + 3];
+	struct interval intervals[MAX_INTERVALS];
 	size_t interval_count;
+	unsigned int cost[MAX_INTERVALS][MAX_INTERVALS + 1]; /* of the tree for [from, to) */
+	size_t split[MAX_INTERVALS][MAX_INTERVALS + 1];
 
 	struct insn insns[MAX_INSNS];
 	size_t insn_count;
@@ -155,6 +165,8 @@ static void add_interval(struct program *p, uint32_t first, uint32_t verdict)
 {
 	if (p->interval_count > 0 && p->intervals[p->interval_count - 1].verdict == verdict)
 		return;
+	if (p->interval_count == MAX_INTERVALS)
+		die("too many intervals");
 	p->intervals[p->interval_count++] = (struct interval){ first, verdict };
 }
 
@@ -254,6 +266,87 @@ static void emit_head(struct program *p)
 	emit_load(p, offsetof(struct seccomp_data, nr), "number");
 }
 
+/*
+ * How many single numbers are exceptions to one verdict, if nothing else is in [from, to): they
+ * are every second interval. 0: it is not so.
+ */
+static size_t exceptions(const struct program *p, size_t from, size_t to)
+{
+	const struct interval *at = p->intervals;
+
+	if ((to - from) % 2 == 0)
+		return 0;
+	for (size_t i = from; i < to; i += 2)
+		if (at[i].verdict != at[from].verdict)
+			return 0;
+	for (size_t i = from + 1; i < to; i += 2)
+		if (at[i + 1].first - at[i].first != 1)
+			return 0;
+	return (to - from) / 2;
+}
+
+/* How many numbers of the interval the kernel tries out. */
+static unsigned int tried(const struct program *p, size_t i)
+{
+	uint32_t from = p->intervals[i].first;
+	uint32_t to = i + 1 < p->interval_count ? p->intervals[i + 1].first : UINT32_MAX;
+
+	if (from > LAST_TRIED)
+		return 0;
+	return (to > LAST_TRIED ? LAST_TRIED + 1 : to) - from;
+}
+
+/*
+ * What the tree for [from, to) costs and where it splits, 0 for exceptions, when this is known
+ * of all parts. Each instruction is translated, and each number that gets to it is a step.
+ */
+static void plan_subtree(struct program *p, size_t from, size_t to)
+{
+	unsigned int singles = (unsigned int)exceptions(p, from, to), numbers = 0;
+	unsigned int least = UINT_MAX;
+
+	for (size_t i = from; i < to; i++)
+		numbers += tried(p, i);
+	p->split[from][to] = 0;
+	if (singles)
+		least = singles * (INSN_COST + numbers);
+	for (size_t middle = from + 1; middle < to; middle++) {
+		unsigned int cost =
+			INSN_COST + numbers + p->cost[from][middle] + p->cost[middle][to];
+
+		if (cost >= least)
+			continue;
+		least = cost;
+		p->split[from][to] = middle;
+	}
+	p->cost[from][to] = to - from == 1 ? 0 : least;
+}
+
+static void plan_tree(struct program *p)
+{
+	for (size_t size = 1; size <= p->interval_count; size++)
+		for (size_t from = 0; from + size <= p->interval_count; from++)
+			plan_subtree(p, from, from + size);
+}
+
+static const char *name_of(const struct program *p, uint32_t nr)
+{
+	char *name = seccomp_syscall_resolve_num_arch(p->arch->token, (int)nr);
+
+	return name ? name : "here"; /* never freed: a tool of the build */
+}
+
+static void emit_exceptions(struct program *p, size_t from, size_t to)
+{
+	for (size_t i = from + 1; i < to; i += 2) {
+		const struct interval *at = &p->intervals[i];
+		int no = i + 2 == to ? verdict_label(p, at[1].verdict) : FALL_THROUGH;
+
+		emit(p, BPF_JMP | BPF_JEQ | BPF_K, at->first, verdict_label(p, at->verdict), no,
+			"%s?", name_of(p, at->first));
+	}
+}
+
 /* What to jump to for intervals [from, to): a verdict, or a part of the tree still to come. */
 static int subtree_label(struct program *p, size_t from, size_t to)
 {
@@ -262,14 +355,17 @@ static int subtree_label(struct program *p, size_t from, size_t to)
 
 static void emit_tree(struct program *p, size_t from, size_t to)
 {
-	size_t middle = from + (to - from) / 2;
-	uint32_t first = p->intervals[middle].first;
-	char *name = seccomp_syscall_resolve_num_arch(p->arch->token, (int)first);
-	int below = subtree_label(p, from, middle), above = subtree_label(p, middle, to);
+	size_t middle = p->split[from][to];
+	int below, above;
 
-	emit(p, BPF_JMP | BPF_JGE | BPF_K, first, above, below, "from %s on?",
-		name ? name : "here");
-	free(name);
+	if (!middle) {
+		emit_exceptions(p, from, to);
+		return;
+	}
+	below = subtree_label(p, from, middle);
+	above = subtree_label(p, middle, to);
+	emit(p, BPF_JMP | BPF_JGE | BPF_K, p->intervals[middle].first, above, below,
+		"from %s on?", name_of(p, p->intervals[middle].first));
 	if (middle - from > 1) {
 		place_label(p, below);
 		emit_tree(p, from, middle);
@@ -370,6 +466,7 @@ static void make_program(struct program *p, const struct arch *arch, bool nest)
 		p->rule_label[i] = FALL_THROUGH;
 	make_intervals(p);
 	emit_head(p);
+	plan_tree(p);
 	emit_tree(p, 0, p->interval_count);
 	emit_rules(p);
 	emit_returns(p);
