@@ -416,10 +416,20 @@ int conn_accept_one(int listener)
 	return accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
-/* When there are no descriptors left the pause keeps us from trying for all we are worth. */
+/*
+ * One, and more when they come in a row: to look for a second in vain costs as much as to be
+ * told of it. When there are no descriptors left the pause keeps us from trying for all we
+ * are worth.
+ */
 void conn_accept(void)
 {
-	for (int i = 0; i < ACCEPTS && broker.accepts.left; i++) {
+	const bool in_a_row = broker.rounds == broker.accepted + 1;
+
+	broker.at_once = in_a_row ? 2 * broker.at_once + 1 : 1;
+	if (broker.at_once > ACCEPTS)
+		broker.at_once = ACCEPTS;
+	broker.accepted = broker.rounds;
+	for (unsigned int i = 0; i < broker.at_once && broker.accepts.left; i++) {
 		int fd = conn_accept_one(broker.listener);
 
 		if (fd < 0) {

@@ -187,6 +187,7 @@ struct broker {
 	bool ending;
 	bool trimmed; /* nothing happened since memory was given back */
 	uint64_t now; /* ms, CLOCK_MONOTONIC, of this round */
+	uint64_t rounds;
 	uint64_t last_id;
 
 	uint64_t bytes_left;         /* of the limit */
@@ -195,6 +196,8 @@ struct broker {
 	struct bucket rate;    /* bytes that may go through now */
 	struct bucket accepts; /* connections of the box that may be taken now */
 	bool paused;           /* there are none, and the listener is not listened to */
+	unsigned int at_once;  /* as many as were taken in the round before, */
+	uint64_t accepted;     /* if it was that one */
 	struct bucket asks;    /* names that may be asked for outside now */
 
 	unsigned int open; /* connections in use */

@@ -291,6 +291,7 @@ static int turn(int wait)
 	int n = epoll_wait(broker.epoll, events, EVENTS, wait < 0 ? timeout(due) : wait);
 
 	broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
+	broker.rounds++;
 	fill_rate();
 	for (int i = 0; i < n; i++)
 		dispatch(&events[i]);
