@@ -4,6 +4,7 @@
 #include "net/broker-state.h"
 #include "net/jail.h"
 #include "net/machine.h"
+#include "net/own.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -260,6 +261,7 @@ static void dispatch(const struct epoll_event *e)
 static void trim(void)
 {
 	flow_idle();
+	own_idle();
 	if (!broker.open)
 		conn_idle();
 	resolver_idle();
@@ -298,6 +300,7 @@ static int turn(int wait)
 	conn_run();
 	conn_sweep();
 	pace();
+	own_rest();
 	return n;
 }
 

@@ -6,10 +6,15 @@
  * itself goes over loopback. Its largest packet is longer than that of any real network,
  * and as a rule it comes from the very address it goes to.
  *
+ * The sockets for that are kept: to make and close one costs more than what is asked. One
+ * that was connected has the source of that route, and would be routed from there again: so
+ * it is disconnected before it is asked anything else, which also gives its port back.
+ *
  * Must run: for an address, before the policy is asked about it.
  */
 #include "net/own.h"
 #include "net/policy.h"
+#include "base/fd.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,6 +24,11 @@
 #include <unistd.h>
 
 enum { ANY_PORT = 9, LOOPBACK_MTU = 65535 };
+
+static struct probe {
+	int fd;
+	bool asked;
+} probes[2] = { { -1, false }, { -1, false } };
 
 static bool is_over_loopback(int s, int level, int option)
 {
@@ -55,16 +65,41 @@ static bool is_own_v6(int s, const struct address *a)
 			!memcmp(&from.sin6_addr, a->byte, 16));
 }
 
+static void rest(struct probe *p)
+{
+	const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+
+	if (p->asked && connect(p->fd, &nobody, sizeof(nobody)) < 0)
+		fd_close(&p->fd);
+	p->asked = false;
+}
+
 bool own_learn(struct policy *p, const struct address *a)
 {
 	const bool v4 = a->family == ADDRESS_V4;
-	int s = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct probe *probe = &probes[v4];
 	bool own;
 
+	rest(probe);
+	if (probe->fd < 0)
+		probe->fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	/* Without the family nothing can dial it; else something may, in a moment. */
-	if (s < 0)
+	if (probe->fd < 0)
 		return errno == EAFNOSUPPORT;
-	own = v4 ? is_own_v4(s, a) : is_own_v6(s, a);
-	close(s);
+	probe->asked = true;
+	own = v4 ? is_own_v4(probe->fd, a) : is_own_v6(probe->fd, a);
 	return !own || policy_own(p, a);
+}
+
+void own_rest(void)
+{
+	rest(&probes[0]);
+	rest(&probes[1]);
+}
+
+void own_idle(void)
+{
+	fd_close(&probes[0].fd);
+	fd_close(&probes[1].fd);
+	probes[0].asked = probes[1].asked = false;
 }

@@ -19,4 +19,7 @@ struct policy;
  */
 bool own_learn(struct policy *p, const struct address *a);
 
+void own_rest(void); /* nothing is asked for now: make ready for the next time */
+void own_idle(void); /* nothing will be for a while: keep nothing */
+
 #endif
