@@ -85,10 +85,10 @@ struct conn {
 	uint8_t reason; /* enum policy_reason: why it is allowed, or held */
 	bool inbound;
 	bool put_off;  /* RESOLVING: its lookup has to wait until others are done */
-	bool watched;  /* the client is in the epoll set */
 	bool ready;    /* in the list of those with more to do */
 	uint16_t port; /* that was dialled */
 	int client, server;
+	uint32_t client_watch, server_watch; /* events that each is waited for with; 0: none */
 	int head; /* what it said to the explicit proxy, while an answer is due; or NONE */
 	const char *name; /* that was dialled; NULL: an address */
 	struct address address;
@@ -264,6 +264,8 @@ void conn_accept_port(unsigned int i);
 void conn_spare(void);        /* use those that there are, and ask for more */
 void conn_spare_came(int fd); /* a socket of the box's network, or NONE: none to be had */
 void conn_dialled(unsigned int i, unsigned int attempt, uint32_t events);
+void conn_prepare(void); /* what the next one will need */
+void conn_unprepare(void);
 
 /* conn.c */
 void conn_init(void);

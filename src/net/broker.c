@@ -261,6 +261,7 @@ static void dispatch(const struct epoll_event *e)
 static void trim(void)
 {
 	flow_idle();
+	conn_unprepare();
 	own_idle();
 	if (!broker.open)
 		conn_idle();
@@ -285,6 +286,13 @@ static int timeout(uint64_t due)
 					   : (int)(due - broker.now);
 }
 
+/* What was begun in this round waits for the other side: time to be ready for the next. */
+static void prepare(void)
+{
+	conn_prepare();
+	own_rest();
+}
+
 /* Wait, and do what there is to do; how many events there were. */
 static int turn(int wait)
 {
@@ -300,7 +308,7 @@ static int turn(int wait)
 	conn_run();
 	conn_sweep();
 	pace();
-	own_rest();
+	prepare();
 	return n;
 }
 

@@ -15,6 +15,7 @@
  * of the box's network, made by its init; some are kept ready.
  */
 #include "net/conn.h"
+#include "base/fd.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -152,7 +153,7 @@ void conn_reset(int *fd)
 void conn_close_dials(struct conn *c)
 {
 	for (int i = 0; i < DIALS; i++)
-		conn_reset(&c->dial.fd[i]);
+		fd_close(&c->dial.fd[i]);
 }
 
 void conn_end(struct conn *c, bool orderly)
@@ -171,7 +172,7 @@ void conn_end(struct conn *c, bool orderly)
 		c->client = c->server = NONE;
 	}
 	conn_reset(&c->client);
-	conn_reset(&c->server);
+	fd_close(&c->server);
 	conn_set_state(c, CONN_OVER);
 	c->next = broker.over;
 	broker.over = (int)conn_index(c);
@@ -224,12 +225,28 @@ void conn_tune(int fd)
 	conn_set_reset(fd, true);
 }
 
+static int watch(int fd, enum watch what, unsigned int i, uint32_t events, uint32_t *has)
+{
+	int rc = 0;
+
+	if (!*has)
+		rc = broker_watch(fd, what, i, events);
+	else if (events & ~*has)
+		rc = broker_rewatch(fd, what, i, *has | events);
+	*has |= events;
+	return rc;
+}
+
 int conn_watch_client(struct conn *c)
 {
-	int rc = c->watched ? 0 : broker_watch(c->client, WATCH_CLIENT, conn_index(c), BOTH);
+	return watch(c->client, WATCH_CLIENT, conn_index(c), c->down.stuck ? BOTH : TO_READ,
+		&c->client_watch);
+}
 
-	c->watched = true;
-	return rc;
+static int watch_server(struct conn *c)
+{
+	return watch(c->server, WATCH_DIAL, conn_index(c) * DIALS, c->up.stuck ? BOTH : TO_READ,
+		&c->server_watch);
 }
 
 static void put_ready(struct conn *c)
@@ -241,17 +258,19 @@ static void put_ready(struct conn *c)
 	broker.ready = (int)conn_index(c);
 }
 
-static void relay(struct conn *c, bool go_up, bool go_down)
+/* What is not watched yet is when this is done: so nothing that comes is missed. */
+static void relay(struct conn *c, bool go_up, bool go_down, bool all)
 {
 	uint64_t room =
 		broker.bytes_left < broker.rate.left ? broker.bytes_left : broker.rate.left;
 	const uint64_t before = room;
 	enum pump_result up = PUMP_WAIT, down = PUMP_WAIT;
+	bool over, broken;
 
 	if (go_up)
-		up = flow_pump(&c->up, c->client, c->server, &room);
+		up = flow_pump(&c->up, c->client, c->server, &room, all);
 	if (go_down && up != PUMP_BREAK)
-		down = flow_pump(&c->down, c->server, c->client, &room);
+		down = flow_pump(&c->down, c->server, c->client, &room, all);
 	if (broker.config->bytes)
 		broker.bytes_left -= before - room;
 	if (broker.config->rate)
@@ -260,27 +279,39 @@ static void relay(struct conn *c, bool go_up, bool go_down)
 		broker_limit(LIMIT_TRAFFIC);
 		up = PUMP_BREAK;
 	}
-	if (up == PUMP_BREAK || down == PUMP_BREAK || (c->up.shut && c->down.shut)) {
+	over = c->up.shut && c->down.shut;
+	broken = up == PUMP_BREAK || down == PUMP_BREAK;
+	if (!over && !broken)
+		broken = watch_server(c) < 0 || conn_watch_client(c) < 0;
+	if (over || broken) {
 		tell_close(c);
-		conn_end(c, up != PUMP_BREAK && down != PUMP_BREAK);
+		conn_end(c, !broken);
 	} else if (up == PUMP_MORE || down == PUMP_MORE) {
 		put_ready(c);
 	}
 }
 
+static bool is_plain(uint32_t events)
+{
+	return !(events & ~(uint32_t)(EPOLLIN | EPOLLOUT));
+}
+
 /*
  * What the kernel says of one side tells which flow has to go on: the one from there when
  * there is something or an end, the one to there when it waited for room. A break is for both.
+ * Of more bytes it will tell again; not of an end that it knows of, nor of what the one that
+ * waited has left.
  */
 void conn_relay_side(struct conn *c, bool client, uint32_t events)
 {
 	const struct flow *to = client ? &c->down : &c->up;
 	const bool broken = events & (EPOLLERR | EPOLLHUP);
-	const bool from_it = broken || events & (EPOLLIN | EPOLLRDHUP);
+	const bool from_it = broken || events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP);
 	const bool to_it = broken || (events & EPOLLOUT && to->stuck);
 
 	if (from_it || to_it)
-		relay(c, client ? from_it : to_it, client ? to_it : from_it);
+		relay(c, client ? from_it : to_it, client ? to_it : from_it,
+			to_it || !is_plain(events));
 }
 
 void conn_ready(unsigned int i, uint32_t events)
@@ -305,24 +336,19 @@ void conn_run(void)
 		next = c->next_ready;
 		c->ready = false;
 		if (c->state == CONN_OPEN)
-			relay(c, true, true);
+			relay(c, true, true, true);
 	}
 }
 
-void conn_established(struct conn *c)
+/* The server is read when it has said something. The client may have, all the while. */
+void conn_established(struct conn *c, uint32_t events)
 {
 	const struct verdict yes = { .allowed = true, .reason = c->reason };
 
-	conn_tune(c->server);
 	conn_set_state(c, CONN_OPEN);
 	tell_connect(c, yes, 0);
 	conn_answer(c, true, 0);
-	if (conn_watch_client(c) < 0) {
-		tell_close(c);
-		conn_end(c, false);
-		return;
-	}
-	relay(c, true, true);
+	relay(c, true, events & ~(uint32_t)EPOLLOUT, c->client_watch || !is_plain(events));
 }
 
 void conn_fail(struct conn *c, int error)

@@ -13,8 +13,13 @@
 
 #include <sys/epoll.h>
 
+/*
+ * What is waited for: room only where there was none, since a socket that has it says so at
+ * once. Urgent data because a read ends before it, and more may be behind.
+ */
 enum {
-	BOTH = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+	TO_READ = EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLET,
+	BOTH = TO_READ | EPOLLOUT,
 };
 
 /* conn.c */
@@ -24,13 +29,15 @@ struct conn *conn_take(void); /* a slot; NULL: there are as many as there may be
 int conn_watch_client(struct conn *c);
 /* Whether closing it is a reset; so it is for those of a broker that was killed, too. */
 void conn_set_reset(int fd, bool on);
+/* Of one that was accepted: perhaps before its listener was tuned. Those we dial with are. */
 void conn_reset(int *fd);
 void conn_close_dials(struct conn *c);
 void conn_end(struct conn *c, bool orderly);
 void conn_fill_event(const struct conn *c, enum net_event_kind kind, struct net_event *e);
 /* Its client, or else its server, has something for us. */
 void conn_relay_side(struct conn *c, bool client, uint32_t events);
-void conn_established(struct conn *c);
+/* With its server; what of that one was heard already. */
+void conn_established(struct conn *c, uint32_t events);
 void conn_fail(struct conn *c, int error); /* allowed, and not to be had */
 void conn_refuse(struct conn *c, struct verdict v);
 

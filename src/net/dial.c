@@ -2,6 +2,7 @@
  * net/dial.c - connections that are being made
  */
 #include "net/conn.h"
+#include "base/fd.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,6 +39,53 @@ static socklen_t socket_address(const struct address *a, uint16_t port, union an
 	return sizeof(ret->v6);
 }
 
+/* To make a socket takes a while. So the next one is made when there is time for that. */
+static struct {
+	int fd;
+	bool wanted;
+} ready[2] = { { .fd = NONE }, { .fd = NONE } };
+
+static int make_socket(int family)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd >= 0)
+		conn_tune(fd);
+	return fd;
+}
+
+static int get_socket(int family)
+{
+	const bool v6 = family == AF_INET6;
+	int fd = take_fd(&ready[v6].fd);
+
+	ready[v6].wanted = true;
+	return fd >= 0 ? fd : make_socket(family);
+}
+
+void conn_prepare(void)
+{
+	for (int v6 = 0; v6 < 2; v6++) {
+		if (ready[v6].wanted && ready[v6].fd < 0)
+			ready[v6].fd = make_socket(v6 ? AF_INET6 : AF_INET);
+		ready[v6].wanted = false;
+	}
+}
+
+void conn_unprepare(void)
+{
+	fd_close(&ready[0].fd);
+	fd_close(&ready[1].fd);
+}
+
+static bool is_connected(int fd)
+{
+	union any_address peer;
+	socklen_t size = sizeof(peer);
+
+	return getpeername(fd, &peer.any, &size) == 0;
+}
+
 /*
  * All attempts hang, and there are more addresses: the oldest one goes, if it had its time.
  * The slot, or NONE and c->due says when to look again.
@@ -54,8 +102,40 @@ static int make_room(struct conn *c)
 	if (broker.now < c->due)
 		return NONE;
 	d->error = ETIMEDOUT;
-	conn_reset(&d->fd[oldest]);
+	fd_close(&d->fd[oldest]);
 	return oldest;
+}
+
+/* Begin with one; a neighbour has answered by the time that connect(2) is back. */
+static bool dial_one(struct conn *c, const struct address *a, int slot)
+{
+	struct dial *d = &c->dial;
+	union any_address to;
+	socklen_t size = socket_address(a, c->port, &to);
+	int fd = get_socket(to.any.sa_family);
+	unsigned int i;
+
+	if (fd < 0 || (connect(fd, &to.any, size) < 0 && errno != EINPROGRESS)) {
+		d->error = errno;
+		fd_close(&fd);
+		return false;
+	}
+	if (is_connected(fd)) {
+		c->server = fd;
+		c->address = *a;
+		return true;
+	}
+	i = conn_index(c) * DIALS + (unsigned int)slot;
+	if (broker_watch(fd, WATCH_DIAL, i, BOTH) < 0) {
+		d->error = errno;
+		close(fd);
+		return false;
+	}
+	d->fd[slot] = fd;
+	d->to[slot] = *a;
+	d->began[slot] = broker.now;
+	c->due = broker.now + HEAD_START_MS;
+	return true;
 }
 
 /* Begin with the next address. False when there is none left. */
@@ -64,33 +144,14 @@ static bool dial_next(struct conn *c)
 	struct dial *d = &c->dial;
 
 	while (d->next < d->n) {
-		const struct address *a = &d->candidate[d->next++];
-		union any_address to;
-		socklen_t size = socket_address(a, c->port, &to);
-		int slot = 0, fd;
+		int slot = 0;
 
 		while (slot < DIALS && d->fd[slot] != NONE)
 			slot++;
 		if (slot == DIALS)
 			slot = make_room(c);
-		if (slot == NONE) {
-			d->next--;
+		if (slot == NONE || dial_one(c, &d->candidate[d->next++], slot))
 			return true;
-		}
-		fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (fd < 0 || (connect(fd, &to.any, size) < 0 && errno != EINPROGRESS) ||
-			broker_watch(fd, WATCH_DIAL, conn_index(c) * DIALS + (unsigned int)slot,
-				BOTH) < 0) {
-			d->error = errno;
-			if (fd >= 0)
-				close(fd);
-			continue;
-		}
-		d->fd[slot] = fd;
-		d->to[slot] = *a;
-		d->began[slot] = broker.now;
-		c->due = broker.now + HEAD_START_MS;
-		return true;
 	}
 	c->due = c->give_up;
 	for (int i = 0; i < DIALS; i++)
@@ -99,12 +160,23 @@ static bool dial_next(struct conn *c)
 	return false;
 }
 
+/* With the next address, or it has failed: by that error, or else the last one. */
+static void dial_on(struct conn *c, int error)
+{
+	if (!dial_next(c)) {
+		error = error ? error : c->dial.error;
+		conn_fail(c, error ? error : EHOSTUNREACH);
+	} else if (c->server != NONE) {
+		conn_close_dials(c);
+		conn_established(c, 0);
+	}
+}
+
 void conn_dial(struct conn *c)
 {
 	conn_set_state(c, CONN_DIALLING);
 	c->give_up = broker.now + GIVE_UP_MS;
-	if (!dial_next(c))
-		conn_fail(c, c->dial.error ? c->dial.error : EHOSTUNREACH);
+	dial_on(c, 0);
 }
 
 /* Where a server in the box may listen: 127.0.0.1, and if nobody does there, ::1. */
@@ -145,14 +217,6 @@ static bool dial_inbound_again(struct conn *c)
 	return true;
 }
 
-static bool is_connected(int fd)
-{
-	union any_address peer;
-	socklen_t size = sizeof(peer);
-
-	return getpeername(fd, &peer.any, &size) == 0;
-}
-
 void conn_dialled(unsigned int i, unsigned int attempt, uint32_t events)
 {
 	struct conn *c = &broker.conns[i];
@@ -165,13 +229,15 @@ void conn_dialled(unsigned int i, unsigned int attempt, uint32_t events)
 	}
 	if (c->state != CONN_DIALLING || c->dial.fd[attempt] == NONE)
 		return;
-	if (is_connected(c->dial.fd[attempt])) {
-		c->server = c->dial.fd[attempt];
-		c->dial.fd[attempt] = NONE;
+	/* Room there is only where it was reached; of what broke since that must be asked. */
+	if ((events & EPOLLOUT && !(events & (EPOLLERR | EPOLLHUP))) ||
+		is_connected(c->dial.fd[attempt])) {
+		c->server = take_fd(&c->dial.fd[attempt]);
+		c->server_watch = BOTH;
 		if (!c->inbound)
 			c->address = c->dial.to[attempt];
 		conn_close_dials(c);
-		conn_established(c);
+		conn_established(c, events);
 		return;
 	}
 	if (getsockopt(c->dial.fd[attempt], SOL_SOCKET, SO_ERROR, &error, &size) < 0)
@@ -179,10 +245,11 @@ void conn_dialled(unsigned int i, unsigned int attempt, uint32_t events)
 	if (!error)
 		return; /* nothing has come of it yet */
 	c->dial.error = error;
-	conn_reset(&c->dial.fd[attempt]);
-	if (c->inbound ? dial_inbound_again(c) : dial_next(c))
-		return;
-	conn_fail(c, error);
+	fd_close(&c->dial.fd[attempt]);
+	if (!c->inbound)
+		dial_on(c, error);
+	else if (!dial_inbound_again(c))
+		conn_fail(c, error);
 }
 
 uint64_t conn_tick_dialling(void)
@@ -194,10 +261,11 @@ uint64_t conn_tick_dialling(void)
 		struct conn *c = &broker.conns[i];
 
 		next = c->next;
-		if (broker.now >= c->give_up ||
-			(broker.now >= c->due && !c->inbound && !dial_next(c)))
+		if (broker.now >= c->give_up)
 			conn_fail(c, c->dial.error ? c->dial.error : ETIMEDOUT);
-		else
+		else if (broker.now >= c->due && !c->inbound)
+			dial_on(c, 0);
+		if (c->state == CONN_DIALLING)
 			due = broker_due(due, c->due);
 	}
 	return due;
@@ -245,6 +313,7 @@ void conn_spare_came(int fd)
 			conn_fail(&broker.conns[broker.waiting.first], EMFILE);
 		return;
 	}
+	conn_tune(fd);
 	if (broker.spares < BROKER_SPARE)
 		broker.spare[broker.spares++] = fd;
 	else

@@ -17,16 +17,20 @@ static char scratch[COPY_SIZE] __attribute__((aligned(4096)));
 
 unsigned int flow_pipes;
 
-/* Bytes that went from one to the other, 0 at the end of the source, or -errno. */
-static ssize_t copy(struct flow *flow, int from, int to, size_t room)
+/*
+ * Bytes that went from one to the other, 0 at the end of the source, or -errno. And whether
+ * that was all there was.
+ */
+static ssize_t copy(struct flow *flow, int from, int to, size_t room, bool *ret_all)
 {
-	ssize_t n = recv(from, scratch, room < COPY_SIZE ? room : COPY_SIZE,
-		MSG_PEEK | MSG_DONTWAIT);
+	const size_t size = room < COPY_SIZE ? room : COPY_SIZE;
+	ssize_t seen = recv(from, scratch, size, MSG_PEEK | MSG_DONTWAIT), n = seen;
 
 	if (n > 0) {
 		n = send(to, scratch, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 		flow->stuck = n < 0 && errno == EAGAIN;
 	}
+	*ret_all = n > 0 && n == seen && (size_t)n < size;
 	if (n > 0 && recv(from, scratch, (size_t)n, MSG_TRUNC | MSG_DONTWAIT) != n)
 		return -EIO; /* what was there is there no more: nobody else reads */
 	return n < 0 ? -errno : n;
@@ -78,19 +82,20 @@ static enum pump_result settle(struct flow *flow, int to)
 	return shutdown(to, SHUT_WR) < 0 && errno != ENOTCONN ? PUMP_BREAK : PUMP_WAIT;
 }
 
-enum pump_result flow_pump(struct flow *flow, int from, int to, uint64_t *room)
+enum pump_result flow_pump(struct flow *flow, int from, int to, uint64_t *room, bool all)
 {
 	size_t turn = 0;
 
 	while (!flow->shut) {
 		bool bulk = flow->held || (flow->moved > BULK_AFTER && get_pipe(flow));
+		bool was_all = false;
 		ssize_t n;
 
 		if (flow->ended && !flow->held)
 			return settle(flow, to);
 		if (!*room || turn > TURN)
 			return PUMP_MORE;
-		n = bulk ? move(flow, from, to, *room) : copy(flow, from, to, *room);
+		n = bulk ? move(flow, from, to, *room) : copy(flow, from, to, *room, &was_all);
 		if (n == -EAGAIN || n == -EINTR)
 			return PUMP_WAIT;
 		if (n < 0)
@@ -100,6 +105,8 @@ enum pump_result flow_pump(struct flow *flow, int from, int to, uint64_t *room)
 		flow->moved += (uint64_t)n;
 		*room -= (uint64_t)n < *room ? (uint64_t)n : *room;
 		turn += (size_t)n;
+		if (was_all && !all)
+			return PUMP_WAIT;
 	}
 	return PUMP_WAIT;
 }

@@ -32,8 +32,12 @@ struct flow {
 /* How many pipes there may be; without one it works, only slower. */
 extern unsigned int flow_pipes;
 
-/* Move up to *room bytes, and count them off. Both are nonblocking TCP sockets. */
-enum pump_result flow_pump(struct flow *flow, int from, int to, uint64_t *room);
+/*
+ * Move up to *room bytes, and count them off. Both are nonblocking TCP sockets. Without `all`
+ * one look that finds less than it could take is the last: who calls it will hear of
+ * more, and of the end, from epoll(7).
+ */
+enum pump_result flow_pump(struct flow *flow, int from, int to, uint64_t *room, bool all);
 
 void flow_close(struct flow *flow);
 

@@ -4,6 +4,7 @@ import concurrent.futures
 import hashlib
 import os
 import re
+import socket
 import time
 
 import lib
@@ -96,6 +97,25 @@ def test_half_a_close(lab, world):
     done = boxed(lab, world, *cmd, allow=["v4.example.org:2000"])
     assert lib.succeeded(done) == b"got 3000000\n"
     assert lab.heard("tcp", port=2000)[0].size == 3000000
+
+
+def test_behind_urgent_data(lab, world):
+    """A read ends before the urgent byte: what is behind it must not wait for more to come."""
+
+    def answer(connection, entry):
+        connection.sendall(b"one")
+        connection.send(b"!", socket.MSG_OOB)
+        connection.sendall(b"two")
+        entry.said = b""
+        while len(entry.said) < 6 and (block := connection.recv(100)):
+            entry.said += block
+        connection.recv(1)
+
+    lab.tcp("93.184.216.34", 2021, answer)
+    cmd = ["python3", "/tools/socket_client.py", "urgent", "v4.example.org", "2021"]
+    done = boxed(lab, world, *cmd, allow=["v4.example.org:2021"])
+    assert lib.succeeded(done) == b"onetwo\n" * 50
+    assert [e.said for e in lab.heard("tcp", port=2021)] == [b"onetwo"] * 50
 
 
 def test_sent_and_gone(lab, world):

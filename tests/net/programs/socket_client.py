@@ -29,6 +29,19 @@ def reset():
             print("reset")
 
 
+def urgent():
+    """Bytes before and behind an urgent one, and no end: what is heard meanwhile."""
+    for _ in range(50):
+        with socket.create_connection((host, port), 20) as s:
+            s.sendall(b"one")
+            s.send(b"!", socket.MSG_OOB)
+            s.sendall(b"two")
+            got = b""
+            while len(got) < 6 and (block := s.recv(100)):
+                got += block
+            print(got.decode())
+
+
 def only_v6():
     """A program that knows IPv6 alone."""
     for *how, to in socket.getaddrinfo(host, port, socket.AF_INET6, socket.SOCK_STREAM):
