@@ -372,7 +372,7 @@ static void raise_limit(void)
 		broker.config->connections = (uint32_t)most;
 }
 
-static int prepare(struct fault *f)
+static int get_ready(struct fault *f)
 {
 	int rc = look_at_machine(f);
 
@@ -460,7 +460,7 @@ int broker_main(void)
 			stderr);
 		return 125;
 	}
-	rc = prepare(&f);
+	rc = get_ready(&f);
 	heard = hear_config(&f);
 	if (rc < 0 || heard < 0) {
 		m.word = BROKER_FAULT;
