@@ -31,7 +31,8 @@ static const struct {
 } layers[] = {
 	{ "namespaces", "user, mount, pid, ipc, uts and cgroup namespaces, without root",
 		{ "clone", "fds", "plan", "stubs" } },
-	{ "identity", "one user id mapped; no namespaces inside the box", { "userns" } },
+	{ "identity", "one user id mapped; no namespaces inside the box",
+		{ "userns", "bounds" } },
 	{ "network", "a network namespace with its own loopback",
 		{ "net", "net-join", "net-end" } },
 	{ "mounts", "a root of its own: cloned mounts, private /proc and /dev",

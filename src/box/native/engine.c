@@ -82,6 +82,7 @@ static const struct step steps[] = {
 	{ "fds", step_fds }, /* first: CVE-2024-21626 */
 	{ "userns", step_userns },
 	{ "net", step_net },         /* begins; goes on beside the mounts */
+	{ "bounds", step_bounds },   /* long, and nothing hangs on it: before the wait */
 	{ "plan", step_await_plan }, /* made by the supervisor meanwhile */
 	{ "root", step_root },
 	{ "stubs", step_await_stubs }, /* made by the supervisor too */

@@ -37,6 +37,7 @@ struct native {
 int step_fds(struct native *n, struct fault *f);         /* fds.c */
 int step_userns(struct native *n, struct fault *f);      /* userns.c */
 int step_net(struct native *n, struct fault *f);         /* net.c */
+int step_bounds(struct native *n, struct fault *f);      /* caps.c */
 int step_await_plan(struct native *n, struct fault *f);  /* engine.c */
 int step_root(struct native *n, struct fault *f);        /* mount.c */
 int step_await_stubs(struct native *n, struct fault *f); /* engine.c */
