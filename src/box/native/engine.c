@@ -134,8 +134,9 @@ static void init_main(struct native *n)
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	n->umask = umask(0);
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-		snprintf(f.step, sizeof(f.step), "%s", steps[i].name);
 		if (test_hook(steps[i].name, &f) < 0 || steps[i].run(n, &f) < 0) {
+			if (!f.step[0])
+				snprintf(f.step, sizeof(f.step), "%s", steps[i].name);
 			if (f.err == ENOSYS && !f.fix[0])
 				fault_fix(&f,
 					"This kernel is older than Linux 5.13, or a container "

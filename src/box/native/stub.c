@@ -53,10 +53,12 @@ bool stub_seen(const struct stat *st, int dir, const char *name)
 	char text[4];
 	ssize_t n;
 
+	if (st->st_mode != S_IFSOCK && st->st_mode != (S_IFREG | FILE_MODE))
+		return false;
 	if (st->st_uid != getuid())
 		return false;
-	if (st->st_mode != (S_IFREG | FILE_MODE))
-		return st->st_mode == S_IFSOCK;
+	if (st->st_mode == S_IFSOCK)
+		return true;
 	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT; /* gone since, as stubs go */
