@@ -113,7 +113,7 @@ static void add_dev(struct plan *p)
 	add_scratch(p, "/dev/shm", 01777);
 }
 
-static void add_proc(const struct host *h, struct plan *p)
+static void add_proc(struct plan *p)
 {
 	add(p,
 		(struct place){
@@ -124,7 +124,7 @@ static void add_proc(const struct host *h, struct plan *p)
 				.target = "/proc/keys",
 				.optional = true,
 				.why = "names of the user's keys" });
-	if (h->uid != 0)
+	if (p->frame.host_uid != 0)
 		return;
 	for (size_t i = 0; i < layout_proc_root_n; i++) {
 		const struct layout_proc *l = &layout_proc_root[i];
@@ -136,6 +136,24 @@ static void add_proc(const struct host *h, struct plan *p)
 				.optional = true,
 				.why = "started by root" });
 	}
+}
+
+static void add_early(struct plan *p)
+{
+	size_t n = p->places.n;
+
+	add_proc(p);
+	add_dev(p);
+	for (; n < p->places.n; n++)
+		p->places.v[n].early = true;
+}
+
+int plan_own_places(const struct frame *frame, struct plan *ret, struct fault *f)
+{
+	*ret = (struct plan){ .frame = *frame };
+	vec_reserve(&ret->places, 40);
+	add_early(ret);
+	return plan_order_places(ret, f);
 }
 
 static void add_accounts(struct plan *p, const struct host *h)
@@ -343,8 +361,7 @@ int plan_add_places(const struct request *r, const struct host *h, struct plan *
 	vec_reserve(&p->places, 80);
 	add_system(h, p);
 	add_etc(h, p);
-	add_proc(h, p);
-	add_dev(p);
+	add_early(p);
 	add_scratch(p, "/tmp", 01777);
 	add_scratch(p, "/var/tmp", 01777);
 	add_scratch(p, "/run", 0755);

@@ -63,6 +63,7 @@ struct place {
 	bool brief;    /* FILE: shown as length and hash */
 	bool secret;   /* FILE: neither shown nor hashed */
 	bool optional; /* SEAL, HIDE: not every kernel has it; nothing to do then */
+	bool early;    /* of plan_own_places() */
 	mode_t mode;   /* of what is made; HIDE of a directory: not 0 if it looks empty */
 };
 
@@ -89,6 +90,7 @@ struct frame {
 	enum network network;
 	bool proxy; /* the broker is asked as a proxy; nothing is redirected to it */
 	bool nest;
+	unsigned long long scratch, scratch_inodes; /* of the box's own file system */
 };
 
 struct plan {
@@ -110,7 +112,6 @@ struct plan {
 	int landlock_abi; /* 0: no Landlock layer (only with nest) */
 
 	struct request_limits limits; /* resolved: defaults filled in */
-	unsigned long long scratch_inodes;
 
 	net_rule_vec net_rules; /* ALLOW, OPEN: who may be reached, by run/egress.h */
 	bool ask;
@@ -123,8 +124,15 @@ struct plan {
 	inode_vec known;           /* as in struct host; neither shown nor hashed */
 };
 
-/* The frame of a request by this user. */
-void plan_frame(const struct request *r, uid_t uid, gid_t gid, struct frame *ret);
+/* The frame of a request by this user, on a machine with so many bytes of memory. */
+void plan_frame(const struct request *r, uid_t uid, gid_t gid, unsigned long long ram,
+	struct frame *ret);
+
+/*
+ * What every box has at places that nothing else can be put at, so that it can be made before
+ * there is a plan: /proc and /dev. All of it is in the plan as well, as early.
+ */
+int plan_own_places(const struct frame *frame, struct plan *ret, struct fault *f);
 
 /*
  * The name a box would like to have: the one that was asked for, or carrel-SLUG after its agent

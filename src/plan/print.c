@@ -186,7 +186,7 @@ static void json_layers(struct json *j, const struct plan *p)
 	json_number(j, "pids", (long long)p->limits.pids);
 	json_number(j, "files", (long long)p->limits.files);
 	json_number(j, "scratch", (long long)p->limits.scratch);
-	json_number(j, "scratch_inodes", (long long)p->scratch_inodes);
+	json_number(j, "scratch_inodes", (long long)p->frame.scratch_inodes);
 	json_close(j, '}');
 }
 

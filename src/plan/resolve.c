@@ -16,6 +16,7 @@
 enum {
 	INSIDE_ROOT_ID = 1000, /* clients refuse to run unattended as uid 0 */
 	DEFAULT_PIDS = 4096,
+	SCRATCH_INODES = 1000000,
 };
 
 #define GIB (1ULL << 30)
@@ -74,8 +75,10 @@ int plan_name(const struct request *r, const char *workspace, const char **ret, 
 	return 0;
 }
 
-void plan_frame(const struct request *r, uid_t uid, gid_t gid, struct frame *ret)
+void plan_frame(const struct request *r, uid_t uid, gid_t gid, unsigned long long ram,
+	struct frame *ret)
 {
+	const unsigned long long share = ram / 4 < 8 * GIB ? ram / 4 : 8 * GIB;
 	const bool own = uid && !r->uid;
 	const uid_t other = r->uid ? (uid_t)r->uid : INSIDE_ROOT_ID;
 
@@ -90,6 +93,8 @@ void plan_frame(const struct request *r, uid_t uid, gid_t gid, struct frame *ret
 		.network = r->network,
 		.proxy = r->proxy,
 		.nest = r->nest,
+		.scratch = r->limits.scratch ? r->limits.scratch : share,
+		.scratch_inodes = SCRATCH_INODES,
 	};
 }
 
@@ -103,14 +108,9 @@ static int resolve_limits(const struct request *r, const struct host *h, struct 
 	}
 	if (!p->limits.pids && h->uid != 0)
 		p->limits.pids = h->max_pids < DEFAULT_PIDS ? h->max_pids : DEFAULT_PIDS;
-	if (!p->limits.scratch) {
-		p->limits.scratch = h->ram / 4;
-		if (p->limits.scratch > 8 * GIB)
-			p->limits.scratch = 8 * GIB;
-	}
+	p->limits.scratch = p->frame.scratch;
 	if (!p->limits.connections && network_is_brokered(r->network))
 		p->limits.connections = MOST_CONNECTIONS;
-	p->scratch_inodes = 1000000;
 	return 0;
 }
 
@@ -160,7 +160,7 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 		.name = h->name };
 	int rc;
 
-	plan_frame(r, h->uid, h->gid, &p.frame);
+	plan_frame(r, h->uid, h->gid, h->ram, &p.frame);
 	p.user = h->user;
 	p.home = h->home;
 	if ((rc = plan_check_workspace(h, f)) < 0)

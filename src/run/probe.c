@@ -8,6 +8,7 @@
 #include "run/broker-link.h"
 #include "run/egress.h"
 #include "run/run.h"
+#include "run/survey.h"
 #include "box/engine.h"
 #include "plan/plan.h"
 #include "plan/request.h"
@@ -30,13 +31,13 @@ static const struct {
 	const char *steps[4];
 } layers[] = {
 	{ "namespaces", "user, mount, pid, ipc, uts and cgroup namespaces, without root",
-		{ "clone", "fds", "plan", "stubs" } },
+		{ "clone", "fds", "plan" } },
 	{ "identity", "one user id mapped; no namespaces inside the box",
 		{ "userns", "bounds" } },
 	{ "network", "a network namespace with its own loopback",
 		{ "net", "net-join", "net-end" } },
 	{ "mounts", "a root of its own: cloned mounts, private /proc and /dev",
-		{ "root", "places", "pivot" } },
+		{ "root", "own", "places", "pivot" } },
 	{ "limits", "host name, resource limits", { "hostname", "limits" } },
 	{ "terminal", "a pseudo-terminal of its own", { "terminal" } },
 	{ "capabilities", "none in any set, and none to be gained", { "caps" } },
@@ -150,7 +151,7 @@ static int try_box(const char *dir, enum network network, struct fault *f)
 			strstr(f->text, "Landlock") ? "landlock" : "clone");
 		return rc;
 	}
-	plan_frame(&request, getuid(), getgid(), &frame);
+	plan_frame(&request, getuid(), getgid(), survey_ram(), &frame);
 	rc = engine_native.begin(&frame, &io, &box, f);
 	if (rc == 0)
 		rc = engine_native.start(&box, trial.plan, trial.policy ? try_broker : NULL,

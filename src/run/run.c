@@ -311,7 +311,7 @@ int run_box(const struct request *r, const struct plan *p, const struct run_opti
 		return rc;
 	/* Coarse, as the kernel stamps files: the fine clock could be ahead of a new file. */
 	clock_gettime(CLOCK_REALTIME_COARSE, &since);
-	plan_frame(r, getuid(), getgid(), &frame);
+	plan_frame(r, getuid(), getgid(), survey_ram(), &frame);
 	rc = supervise(&frame, get_plan, &planning, o->record, f);
 	if (rc < 0)
 		return rc;

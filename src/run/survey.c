@@ -462,18 +462,27 @@ static int add_project(struct host *h, struct fault *f)
 	return 0;
 }
 
+unsigned long long survey_ram(void)
+{
+	static unsigned long long ram;
+	struct sysinfo info;
+
+	if (!ram)
+		ram = sysinfo(&info) == 0 ? (unsigned long long)info.totalram * info.mem_unit
+					  : 1 << 30;
+	return ram;
+}
+
 static void survey_kernel(struct host *h)
 {
 	struct rlimit pids = { .rlim_max = RLIM_INFINITY };
-	struct sysinfo info;
 	long abi =
 		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
 	h->landlock_abi = abi > 0 ? (int)abi : 0;
 	getrlimit(RLIMIT_NPROC, &pids);
 	h->max_pids = pids.rlim_max;
-	h->ram = sysinfo(&info) == 0 ? (unsigned long long)info.totalram * info.mem_unit
-				     : 1 << 30;
+	h->ram = survey_ram();
 }
 
 int survey_host(const struct request *r, struct host *ret, struct fault *f)

@@ -24,6 +24,9 @@ int survey_apart(const char *workspace, struct fault *f);
 /* The user's home as the box will have it. */
 const char *survey_home(void);
 
+/* Of the machine, in bytes. */
+unsigned long long survey_ram(void);
+
 /* survey-git.c: rules for the workspace's repository, and where it is if elsewhere. */
 int survey_git(struct host *h, struct fault *f);
 

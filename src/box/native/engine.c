@@ -49,12 +49,10 @@ int step_await_plan(struct native *n, struct fault *f)
 	if (rc < 0)
 		return rc;
 	n->plan = (const struct plan *)(uintptr_t)w.address;
-	n->shared = mem_arena();
-	mem_own(); /* both of us go on allocating */
 	return 0;
 }
 
-int step_await_stubs(struct native *n, struct fault *f)
+int native_await_stubs(const struct native *n, struct fault *f)
 {
 	struct wire w;
 
@@ -81,12 +79,12 @@ struct step {
 static const struct step steps[] = {
 	{ "fds", step_fds }, /* first: CVE-2024-21626 */
 	{ "userns", step_userns },
-	{ "net", step_net },         /* begins; goes on beside the mounts */
-	{ "bounds", step_bounds },   /* long, and nothing hangs on it: before the wait */
-	{ "plan", step_await_plan }, /* made by the supervisor meanwhile */
+	{ "net", step_net },       /* begins; goes on beside the mounts */
+	{ "bounds", step_bounds }, /* long, and nothing hangs on it: before the wait */
 	{ "root", step_root },
-	{ "stubs", step_await_stubs }, /* made by the supervisor too */
-	{ "places", step_places },
+	{ "own", step_own },         /* what needs no plan */
+	{ "plan", step_await_plan }, /* made by the supervisor meanwhile */
+	{ "places", step_places },   /* waits in between for the stubs, that are made too */
 	{ "pivot", step_pivot },
 	{ "net-join", step_net_join },
 	{ "hostname", step_hostname },
@@ -133,6 +131,8 @@ static void init_main(struct native *n)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	n->umask = umask(0);
+	n->shared = mem_arena();
+	mem_own(); /* both of us go on allocating */
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		if (test_hook(steps[i].name, &f) < 0 || steps[i].run(n, &f) < 0) {
 			if (!f.step[0])

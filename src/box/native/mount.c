@@ -49,16 +49,17 @@ struct parent {
 	int fd;
 };
 
-/* The mount tree in the making. */
-struct tree {
-	const struct frame *frame;
+/* The mount tree in the making: init makes one. */
+static struct tree {
+	const struct native *native;
 	int root;
 	struct fd_bag later;          /* all descriptors but root and the parents */
 	struct parent source, target; /* the last ones: of the host, of the box */
 	const char *made;             /* the path in root that was made last */
 	int file;                     /* that, opened for writing: of a COPY */
 	bool masks[MASKS];            /* made so far */
-};
+	bool stubs;                   /* they are there */
+} tree;
 
 /* A path of the box relative to its root. */
 static const char *rel(const char *target)
@@ -104,8 +105,8 @@ int step_root(struct native *n, struct fault *f)
 		{ 0 },
 	};
 
-	snprintf(size, sizeof(size), "%llu", n->plan->limits.scratch);
-	snprintf(inodes, sizeof(inodes), "%llu", n->plan->scratch_inodes);
+	snprintf(size, sizeof(size), "%llu", n->frame->scratch);
+	snprintf(inodes, sizeof(inodes), "%llu", n->frame->scratch_inodes);
 	n->root = new_mount(&later, "tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, f);
 	fd_bag_empty(&later);
 	if (n->root == -EPERM || n->root == -EACCES)
@@ -443,8 +444,20 @@ static int put_hide(struct tree *t, const struct place *place, struct fault *f)
 	return put_mask(t, place->dir ? dir : MASK_FILE, place, f);
 }
 
+static int await_stubs(struct tree *t, struct fault *f)
+{
+	int rc = t->stubs ? 0 : native_await_stubs(t->native, f);
+
+	t->stubs = rc == 0;
+	return rc;
+}
+
 static int put_stub(struct tree *t, const struct place *place, struct fault *f)
 {
+	int rc = await_stubs(t, f);
+
+	if (rc < 0)
+		return rc;
 	return place->text ? put_host(t, place, f) : put_mask(t, MASK_LINK, place, f);
 }
 
@@ -485,7 +498,7 @@ static int put_proc(struct tree *t, const struct place *place, struct fault *f)
 			"unmask=/proc/*).");
 	if (mount < 0)
 		return mount;
-	rc = t->frame->nest ? 0 : set_counts(t, mount, f);
+	rc = t->native->frame->nest ? 0 : set_counts(t, mount, f);
 	return rc < 0 ? rc : attach(t, mount, place, f);
 }
 
@@ -542,17 +555,28 @@ static int put_place(struct tree *t, const struct place *place, struct fault *f)
  * Last, when what is in them is there: directories that the box must not change, and files in
  * directories that it may. Landlock cannot keep those, a mount can.
  */
-static int put_seals(struct tree *t, const struct plan *plan, struct fault *f)
+static int put_seals(struct tree *t, const struct plan *plan, bool early, struct fault *f)
 {
 	vec_each(place, &plan->places) {
 		int rc = 0;
 
-		if (place->kind == PLACE_SEAL || place->sealed)
+		if (place->early == early && (place->kind == PLACE_SEAL || place->sealed))
 			rc = put_seal(t, place, f);
 		if (rc < 0 && !(place->optional && rc == -ENOENT))
 			return rc;
 	}
 	return 0;
+}
+
+static int put_places(struct tree *t, const struct plan *plan, bool early, struct fault *f)
+{
+	vec_each(place, &plan->places) {
+		int rc = place->early == early ? put_place(t, place, f) : 0;
+
+		if (rc < 0)
+			return rc;
+	}
+	return put_seals(t, plan, early, f);
 }
 
 /* In use, they need their names no longer, and the box must not find them. */
@@ -567,21 +591,25 @@ static int unname_masks(const struct tree *t, struct fault *f)
 	return 0;
 }
 
+int step_own(struct native *n, struct fault *f)
+{
+	struct plan own;
+	int rc = plan_own_places(n->frame, &own, f);
+
+	tree = (struct tree){ .native = n, .root = n->root, .made = "" };
+	return rc < 0 ? rc : put_places(&tree, &own, true, f);
+}
+
 int step_places(struct native *n, struct fault *f)
 {
-	struct tree t = { .frame = n->frame, .root = n->root, .made = "" };
-	int rc;
+	int rc = put_places(&tree, n->plan, false, f);
 
-	vec_each(place, &n->plan->places) {
-		rc = put_place(&t, place, f);
-		if (rc < 0)
-			return rc;
-	}
-	rc = put_seals(&t, n->plan, f);
-	leave(&t.source);
-	leave(&t.target);
-	fd_bag_empty(&t.later);
-	return rc < 0 ? rc : unname_masks(&t, f);
+	if (rc == 0)
+		rc = await_stubs(&tree, f);
+	leave(&tree.source);
+	leave(&tree.target);
+	fd_bag_empty(&tree.later);
+	return rc < 0 ? rc : unname_masks(&tree, f);
 }
 
 int step_pivot(struct native *n, struct fault *f)

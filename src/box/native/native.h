@@ -25,7 +25,7 @@ struct native {
 	const struct frame *frame;
 	const struct box_io *io;
 	const struct plan *plan; /* NULL until the "plan" step */
-	const void *shared;      /* the supervisor's memory, in which the plan is */
+	const void *shared;      /* the supervisor's memory, in which the plan will be */
 	int control;             /* init's end of the socket to the supervisor */
 	int root;                /* the box's root while it is being built */
 	int terminal;            /* the box's end of its pty, or -1 */
@@ -34,28 +34,31 @@ struct native {
 };
 
 /* In the order they run; see engine.c for the table. */
-int step_fds(struct native *n, struct fault *f);         /* fds.c */
-int step_userns(struct native *n, struct fault *f);      /* userns.c */
-int step_net(struct native *n, struct fault *f);         /* net.c */
-int step_bounds(struct native *n, struct fault *f);      /* caps.c */
-int step_await_plan(struct native *n, struct fault *f);  /* engine.c */
-int step_root(struct native *n, struct fault *f);        /* mount.c */
-int step_await_stubs(struct native *n, struct fault *f); /* engine.c */
-int step_places(struct native *n, struct fault *f);      /* mount.c */
-int step_pivot(struct native *n, struct fault *f);       /* mount.c */
-int step_net_join(struct native *n, struct fault *f);    /* net.c */
-int step_hostname(struct native *n, struct fault *f);    /* userns.c */
-int step_limits(struct native *n, struct fault *f);      /* limits.c */
-int step_terminal(struct native *n, struct fault *f);    /* terminal.c */
-int step_caps(struct native *n, struct fault *f);        /* caps.c */
-int step_landlock(struct native *n, struct fault *f);    /* landlock.c */
-int step_seccomp(struct native *n, struct fault *f);     /* engine.c, seccomp.c */
-int step_net_end(struct native *n, struct fault *f);     /* net.c */
-int step_await_go(struct native *n, struct fault *f);    /* engine.c */
-int step_exec(struct native *n, struct fault *f);        /* exec.c */
+int step_fds(struct native *n, struct fault *f);        /* fds.c */
+int step_userns(struct native *n, struct fault *f);     /* userns.c */
+int step_net(struct native *n, struct fault *f);        /* net.c */
+int step_bounds(struct native *n, struct fault *f);     /* caps.c */
+int step_await_plan(struct native *n, struct fault *f); /* engine.c */
+int step_root(struct native *n, struct fault *f);       /* mount.c */
+int step_own(struct native *n, struct fault *f);        /* mount.c */
+int step_places(struct native *n, struct fault *f);     /* mount.c */
+int step_pivot(struct native *n, struct fault *f);      /* mount.c */
+int step_net_join(struct native *n, struct fault *f);   /* net.c */
+int step_hostname(struct native *n, struct fault *f);   /* userns.c */
+int step_limits(struct native *n, struct fault *f);     /* limits.c */
+int step_terminal(struct native *n, struct fault *f);   /* terminal.c */
+int step_caps(struct native *n, struct fault *f);       /* caps.c */
+int step_landlock(struct native *n, struct fault *f);   /* landlock.c */
+int step_seccomp(struct native *n, struct fault *f);    /* engine.c, seccomp.c */
+int step_net_end(struct native *n, struct fault *f);    /* net.c */
+int step_await_go(struct native *n, struct fault *f);   /* engine.c */
+int step_exec(struct native *n, struct fault *f);       /* exec.c */
 
 /* Give back the memory that the command was started with. exec.c */
 void exec_trim(void);
+
+/* Until the stubs are there to be mounted on. engine.c */
+int native_await_stubs(const struct native *n, struct fault *f);
 
 /* Reap, forward, report; ends with the box. init.c */
 void init_loop(struct native *n) __attribute__((noreturn));
