@@ -135,8 +135,9 @@ def test_sent_and_gone(lab, world):
     script = "import os, socket\ns = socket.create_connection(('v4.example.org', 2002))\n"
     script += "s.sendall(b'z' * 3000000)\nos._exit(0)\n"
     lib.succeeded(boxed(lab, world, "python3", "-c", script, allow=["v4.example.org:2002"]))
-    lib.wait_for(lambda: getattr(lab.heard("tcp", port=2002)[0], "end", None), "the end")
-    entry = lab.heard("tcp", port=2002)[0]
+    heard = lib.wait_for(lambda: lab.heard("tcp", port=2002), "the connection")
+    entry = heard[0]
+    lib.wait_for(lambda: getattr(entry, "end", None), "the end")
     assert (entry.size, entry.end) == (3000000, "whole")
 
 
