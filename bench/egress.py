@@ -24,7 +24,8 @@ FAR, NEAR = "93.184.215.1", "93.184.215.2"
 CONNECTS, MEGABYTES = 200, 1000
 CROWD = 1000
 SETTLE = 2   # seconds, after which all have let go of what they do not need
-SETUP_SOURCES = ("box/native/egress.c", "base/fd.c", "base/fault.c", "base/mem.c")
+SETUP_SOURCES = ("box/native/egress.c", "base/fd.c", "base/fault.c", "base/mem.c",
+                 "base/path.c", "base/str.c")
 # srt's way out is a proxy in its environment, with a password; netload wants that apart.
 BY_PROXY = ('p=${HTTPS_PROXY#http://}; export PROXY=${p#*@}; '
             'PROXY_USER=$(printf %s "${p%@*}" | base64 -w0); export PROXY_USER; exec "$@"')
