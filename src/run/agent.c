@@ -34,12 +34,12 @@ enum { MOST_LOGIN = 1 << 20, MOST_CONFIG = 16 << 20 };
 
 int agent_workspace(const struct request *r, const char **ret, struct fault *f)
 {
-	char real[PATH_MAX];
+	const char *real = fd_real_path(r->workspace ? r->workspace : ".");
 
-	if (!realpath(r->workspace ? r->workspace : ".", real))
+	if (!real)
 		return fault_set(f, errno, "workspace %s",
 			r->workspace ? str_visible(r->workspace) : ".");
-	*ret = mem_strdup(real);
+	*ret = real;
 	return 0;
 }
 

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -32,16 +31,15 @@ const char *program_never(const char *workspace, const char *project)
 const char *program_find(const char *name, const char *never)
 {
 	const char *at = getenv("PATH");
-	char real[PATH_MAX];
 
 	for (at = at ? at : "/usr/local/bin:/usr/bin:/bin"; *at; at += *at == ':') {
 		size_t n = strcspn(at, ":");
-		const char *path = mem_printf("%.*s/%s", (int)n, at, name);
+		const char *path = mem_printf("%.*s/%s", (int)n, at, name), *real;
 
 		at += n;
-		if (path[0] == '/' && is_program(path) && realpath(path, real) &&
-			!path_within(real, never))
-			return mem_strdup(real);
+		real = path[0] == '/' && is_program(path) ? fd_real_path(path) : NULL;
+		if (real && !path_within(real, never))
+			return real;
 	}
 	return NULL;
 }

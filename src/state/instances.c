@@ -20,7 +20,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,17 +42,17 @@ static const char gone[] = ".gone-";
 static const char *all_dir(void)
 {
 	static const char *found, *of;
-	const char *state = xdg_state();
-	char real[PATH_MAX];
+	const char *state = xdg_state(), *real;
 
 	if (!state)
 		return NULL;
 	if (of && !strcmp(of, state))
 		return found;
-	if (!realpath(state, real))
+	real = fd_real_path(state);
+	if (!real)
 		return path_join(state, "instances");
 	of = state;
-	return found = path_join(mem_strdup(real), "instances");
+	return found = path_join(real, "instances");
 }
 
 const char *instance_dir(const char *id)
