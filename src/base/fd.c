@@ -169,10 +169,16 @@ static const char *follow(const char *path)
 {
 	auto_close int fd = openat(AT_FDCWD, path, O_PATH | O_CLOEXEC);
 	char name[32], buf[PATH_MAX];
+	struct stat st;
 	ssize_t n;
 
 	if (fd < 0)
 		return NULL;
+	/* What is removed has a name there that somebody else could have. */
+	if (fstat(fd, &st) == 0 && st.st_nlink == 0) {
+		errno = ENOENT;
+		return NULL;
+	}
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	n = readlink(name, buf, sizeof(buf));
 	if (n > 0 && n < (ssize_t)sizeof(buf) && buf[0] == '/')

@@ -79,11 +79,18 @@ static void parse(struct manifest_file *file, const struct key *keys, problems *
 	manifest_check(file, keys, bad);
 }
 
-static bool is_socket(const char *path)
+/*
+ * A socket is what another box of this project has put there to keep it absent; when that box
+ * has just ended it is gone since we tried to open it.
+ */
+static bool is_kept_absent(const char *path)
 {
+	const int err = errno;
 	struct stat st;
+	bool absent = lstat(path, &st) == 0 ? S_ISSOCK(st.st_mode) : errno == ENOENT;
 
-	return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+	errno = err;
+	return absent;
 }
 
 /* NULL when there is no such file; other troubles are a problem. */
@@ -94,8 +101,7 @@ static struct manifest_file *load(const char *path, const char *name, bool proje
 	struct manifest_file *file;
 	char real[PATH_MAX];
 
-	/* A socket is what another box of this project has put there to keep it absent. */
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || is_socket(path)))
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || is_kept_absent(path)))
 		return NULL;
 	file = mem_alloc(sizeof(*file));
 	*file = (struct manifest_file){ .path = path, .name = name, .project = project };

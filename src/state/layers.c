@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 enum {
@@ -110,6 +109,9 @@ void layers_note(const tree_names *layers, struct str *notes)
 
 void layers_note_put(const char *name, const char *text, struct str *notes)
 {
+	/* It may be removed from a directory in which a box could have made a link. */
+	if (strchr(name, '/'))
+		BUG("'%s' is not at the top of a part", name);
 	str_addf(notes, "%s %s\n", hash_hex(text, strlen(text)), name);
 }
 
@@ -231,8 +233,9 @@ static int remove_session(int all, int one, const char *session, struct fault *f
 static const char at_rest[] = "rest-";
 
 /*
- * Has the box's init its mounts still? overlayfs takes no upper directory that is in use. One
- * that nobody has waited for has none any more.
+ * Has the box's init its mounts still? It would not do harm, as the upper directory is a new
+ * one, but overlayfs would complain about the other. One that nobody has waited for has none
+ * any more.
  */
 static bool is_ending(const char *rest)
 {
@@ -243,34 +246,6 @@ static bool is_ending(const char *rest)
 	stat = fd_read_file(AT_FDCWD, mem_printf("/proc/%s/stat", pid), STAT_MOST);
 	end = stat ? strrchr(stat, ')') : NULL;
 	return !end || !str_starts(end, ") Z");
-}
-
-/* What overlayfs itself notes about a directory hides and shows nothing. */
-static bool has_attributes(int fd)
-{
-	static const char *const known[] = { "user.overlay.origin", "user.overlay.impure",
-		"user.overlay.uuid" };
-	char names[1024];
-	ssize_t n = flistxattr(fd, names, sizeof(names));
-
-	for (const char *at = names; n > 0 && at < names + n; at += strlen(at) + 1) {
-		bool ours = false;
-
-		for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-			ours |= !strcmp(at, known[i]);
-		if (!ours)
-			return true;
-	}
-	return n < 0 && errno != ENOTSUP;
-}
-
-/* As it was made: a box may have changed the directory itself. */
-static bool is_as_made(int upper)
-{
-	struct stat st;
-
-	return fstat(upper, &st) == 0 && st.st_mode == (S_IFDIR | 0700) &&
-		!has_attributes(upper);
 }
 
 /* Another one may have its name: then the number has come round. */
@@ -300,7 +275,11 @@ int layers_clear(const char *session, struct fault *f)
 
 /* ---- freezing ---- */
 
-/* usable: by another box, after this one. */
+/*
+ * usable: by another box, after this one. Never with the same upper directory, even if nothing
+ * is in it: whoever was sent a descriptor of the overlay has that mounted as long as they keep
+ * it, and would have their hands in the next box's layer.
+ */
 static int freeze_upper(const struct layers *l, const char *path, int one, int upper,
 	bool *ret_usable, struct fault *f)
 {
@@ -311,13 +290,10 @@ static int freeze_upper(const struct layers *l, const char *path, int one, int u
 	rc = tree_list(upper, &names);
 	if (rc < 0)
 		return fault_set(f, -rc, "read %s/upper", str_visible(path));
-	if (names.n == 0) {
-		*ret_usable = is_as_made(upper);
-		return 0;
-	}
-	rc = keep_upper(l, path, upper, f);
-	*ret_usable =
-		rc == 0 && unlinkat(one, "begun", 0) == 0 && mkdirat(one, "upper", 0700) == 0;
+	rc = names.n ? keep_upper(l, path, upper, f) : 0;
+	*ret_usable = rc == 0 &&
+		unlinkat(one, names.n ? "begun" : "upper", names.n ? 0 : AT_REMOVEDIR) == 0 &&
+		mkdirat(one, "upper", 0700) == 0;
 	return rc;
 }
 

@@ -109,6 +109,11 @@ static int make_session(const struct layers *l, const char *name, const char *re
 	bool taken = rest && layers_take_rest(l, rest, path, &s->before, &ignored) == 0;
 	int rc = make_dir(path, taken, f);
 
+	/* Others go by what it says: which layers are in use. */
+	if (rc == 0 && s->before && !str_starts(s->before, s->notes.p)) {
+		rc = layers_clear(path, f);
+		s->before = NULL;
+	}
 	if (rc < 0)
 		return rc;
 	s->session = path;
@@ -177,9 +182,9 @@ static int begin_part(const char *dir, struct session_part *s, struct fault *f)
 		layers.n = 0;
 		rc = layers_numbered(dir, "layers", &layers, f);
 	}
+	layers_note(&layers, &s->notes);
 	if (rc == 0)
 		rc = make_session(&l, layers_next(&sessions), rest, s, f);
-	layers_note(&layers, &s->notes);
 	add_layers(dir, &layers, s);
 	return rc;
 }

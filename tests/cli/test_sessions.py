@@ -542,18 +542,69 @@ def rested(user):
 
 
 def test_the_next_box_takes_what_the_last_left(user):
+    """But for the upper directory, of which somebody may have a descriptor."""
     user.see("true\n")
     one = rested(user)
-    inodes = {name: (one / name).lstat().st_ino for name in os.listdir(one)}
-    assert inodes.keys() == {"upper", "work", "begun"}
+    assert set(os.listdir(one)) == {"upper", "work", "begun"} and os.listdir(one / "upper") == []
+    inodes = [(one / name).lstat().st_ino for name in ("work", "begun")]
     user.see("true\n")
-    assert {name: (rested(user) / name).lstat().st_ino for name in inodes} == inodes
+    one = rested(user)
+    assert [(one / name).lstat().st_ino for name in ("work", "begun")] == inodes
     user.see("echo x >~/.claude/x\n")
-    two = rested(user)
-    assert (two / "work").stat().st_ino == inodes["work"]
-    assert os.listdir(two / "upper") == [] and not os.path.lexists(two / "begun")
+    one = rested(user)
+    assert (one / "work").stat().st_ino == inodes[0]
+    assert os.listdir(one / "upper") == [] and not os.path.lexists(one / "begun")
     assert user.see("cat ~/.claude/x\n") == "x\n"
     user.assert_tidy()
+
+
+SEND = """python3 -c '
+import os, socket
+with socket.socket(socket.AF_UNIX) as s:
+    s.connect("door")
+    socket.send_fds(s, [b"x"], [os.open(os.path.expanduser("~/.claude"), os.O_RDONLY)])
+    s.recv(1)
+'
+"""
+TAKE = """python3 -c '
+import os, socket, time
+with socket.socket(socket.AF_UNIX) as s:
+    s.bind("door")
+    s.listen()
+    open("listens", "w").close()
+    peer, _ = s.accept()
+    with peer:
+        _, fds, *_ = socket.recv_fds(peer, 1, 1)
+        print(sorted(os.listdir(fds[0])), flush=True)
+        peer.send(b"x")
+while not os.path.exists("runs"):
+    time.sleep(0.02)
+print("secret" in os.listdir(fds[0]))
+for change in (lambda: os.fchmod(fds[0], 0o777), lambda: os.setxattr(fds[0], "user.x", b"y")):
+    try:
+        change()
+    except OSError:
+        pass
+'
+touch tried
+"""
+
+
+def test_a_descriptor_of_the_last_box(user):
+    """Sent to another box of the project, it must not be one of the next box's directory."""
+    taker = user.start(TAKE)
+    lib.wait_for((user.project / "listens").exists, "the one who takes")
+    user.see(SEND)
+    rested(user)
+    last = user.hold("echo x >~/.claude/secret", name="runs")
+    lib.wait_for((user.project / "tried").exists, "what it tries")
+    out, err = taker.communicate(timeout=lib.TIMEOUT)
+    first, second = out.decode().splitlines()
+    assert "settings.json" in first, "it has a descriptor that works"
+    assert second == "False", (out, err)
+    upper = next(p for p in (user.part() / "sessions").glob("0*/upper") if (p / "secret").exists())
+    assert upper.stat().st_mode & 0o7777 == 0o700 and "user.x" not in os.listxattr(upper)
+    user.release(last, name="runs")
 
 
 def test_another_login_than_the_last_had(user):
@@ -567,16 +618,33 @@ def test_another_login_than_the_last_had(user):
 
 @pytest.mark.parametrize("change", [
     "chmod 777 ~/.claude",
-    "chmod 711 ~/.claude",
+    "chmod 0 ~/.claude",
+    "chattr +A ~/.claude",
     "python3 -c 'import os; os.setxattr(os.path.expanduser(\"~/.claude\"), \"user.x\", b\"y\")'",
 ])  # fmt: skip
-def test_a_directory_that_a_box_changed_is_not_left(user, change):
-    user.see("true\n")
-    rested(user)
+def test_what_a_box_did_to_the_directory_is_not_left(user, change):
     user.see(f"{change}\n")
-    assert user.at_rest() == []
+    upper = rested(user) / "upper"
+    assert upper.stat().st_mode & 0o7777 == 0o700 and os.listxattr(upper) == []
+    flags = subprocess.run(["lsattr", "-d", upper], capture_output=True, text=True, check=True)
+    assert "A" not in flags.stdout.split()[0]
     assert user.see("stat -c %a ~/.claude\n") == "700\n"
     user.assert_tidy(layers=0)
+
+
+def test_the_layers_that_the_last_box_lay_on_are_not_said_again(user):
+    """What a session says of the layers in use is true from the moment it is there."""
+    user.see("true\n")
+    assert os.readlink(rested(user) / "begun").startswith("on \n")
+    number = user.part() / "layers" / "000001"
+    lib.make_file(number / "x", "x\n")
+    process = user.start("cat ~/.claude/x\n", env={"CARREL_TEST_STOP": "places"})
+    lib.wait_for(lambda: user.names("sessions"), "the session")
+    begun = user.part() / "sessions" / user.names("sessions")[0] / "begun"
+    lib.wait_for(lambda: os.path.lexists(begun), "its notes")
+    assert os.readlink(begun).startswith("on 000001\n")
+    killed(process)
+    assert user.see("cat ~/.claude/x\n") == "x\n"
 
 
 def test_one_that_still_ends_is_not_taken(user):

@@ -329,11 +329,15 @@ static void plan_tree(struct program *p)
 			plan_subtree(p, from, from + size);
 }
 
+/* Until the next call. */
 static const char *name_of(const struct program *p, uint32_t nr)
 {
-	char *name = seccomp_syscall_resolve_num_arch(p->arch->token, (int)nr);
+	static char name[64];
+	char *known = seccomp_syscall_resolve_num_arch(p->arch->token, (int)nr);
 
-	return name ? name : "here"; /* never freed: a tool of the build */
+	snprintf(name, sizeof(name), "%s", known ? known : "here");
+	free(known);
+	return name;
 }
 
 static void emit_exceptions(struct program *p, size_t from, size_t to)
