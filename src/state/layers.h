@@ -56,10 +56,10 @@ bool layers_was_put(const char *session, int upper, const char *name);
 
 /*
  * A box's upper directory becomes the newest layer, unless there is nothing in it. The session
- * is then put to rest: it is kept under a name with the process id of the box's init, for
- * the next box to take, which spares both most of what a session costs on the disk. As long as
- * that process ends it still has the overlay mounted. 0: there was no box, or it died; then the
- * session is removed.
+ * is then put to rest: it is kept, with a new upper directory, under a name with the process
+ * id of the box's init, for the next box to take; that spares both some of what a session
+ * costs on the disk. Until that process is gone it has the overlay mounted. 0: there was no
+ * box, or it died; then the session is removed.
  */
 int layers_freeze(const struct layers *l, const char *session, pid_t init, struct fault *f);
 
