@@ -4,14 +4,16 @@
 #	./test.sh		everything
 #	./test.sh quick		no sanitizers, no fuzzing
 #	./test.sh PART...	unit layers golden cli real clients net escape degrade fault
-#				asan fuzz demo shell
+#				asan fuzz demo builds shell
 #
 # As root on Debian it installs the packages that are missing; as anybody else it says which.
 # The clients that are tested are installed with npm by tests/clients/install.sh and kept
 # (1.1 GB); with CARREL_NO_CLIENTS=1 these tests are skipped.
-# Whole-program tests run as a normal user either way. The builds stay in build-test/,
-# build-asan/ and build-fuzz/ (in a temporary directory where the tree is not ours to
-# write to); everything else that is made is removed.
+# Whole-program tests run as a normal user either way. Started by root, everything is passed in
+# two halves at once, each with a user of its own: most tests wait more than they work. What
+# the second one says comes when it has ended. The builds stay in build-test/, build-asan/,
+# build-fuzz/, build-release/ and build-cov/ (in a temporary directory where the tree is not
+# ours to write to); everything else that is made is removed.
 #
 # The last line is the sum; the exit code is 0 when nothing failed.
 
@@ -19,8 +21,9 @@ set -eu
 cd "$(dirname "$0")"
 here=$(pwd)
 
-parts='unit layers golden cli real clients net escape degrade fault asan fuzz demo shell'
-quick='unit layers golden cli real clients net escape degrade fault demo shell'
+first='unit layers golden cli net clients degrade fault'
+second='asan fuzz escape real demo builds shell'
+parts="$first $second"
 fuzz_seconds=${FUZZ_SECONDS:-5}
 
 # Not with the sanitizers, whose runtime needs rlimits, address space and /proc, and reports a SIGSEGV
@@ -35,8 +38,8 @@ tests/fault/test_fault.py::test_killed_while_running[SIGSEGV of the supervisor]
 packages='gcc libc6-dev meson ninja-build pkg-config libseccomp-dev libmd-dev musl-tools
 	libcmocka-dev clang clang-format libclang-rt-dev shellcheck binutils python3 python3-venv
 	python3-pytest python3-pexpect python3-jsonschema mandoc bash zsh fish git gdb tmux vim
-	less procps sqlite3 strace openssh-client openssh-server socat iproute2 bubblewrap util-linux
-	bsdextrautils make tar xz-utils curl wget openssl postgresql golang-go'
+	less procps sqlite3 strace bindfs openssh-client openssh-server socat iproute2 bubblewrap
+	util-linux bsdextrautils make tar xz-utils curl wget openssl postgresql golang-go'
 
 say() {
 	printf '%s\n' "$*"
@@ -78,7 +81,9 @@ get_packages() {
 
 get_clients() {
 	[ "${CARREL_NO_CLIENTS-}" != 1 ] || return 0
-	CARREL_CLIENTS=$(timeout -k 10 900 tests/clients/install.sh 2>"$work/log") ||
+	[ -z "${clients_checked-}" ] || return 0
+	export clients_checked=1
+	CARREL_CLIENTS=$(timeout -k 10 1500 tests/clients/install.sh 2>"$work/log") ||
 		{ cat "$work/log"; fail 'cannot install the clients (CARREL_NO_CLIENTS=1: without)'; }
 	export CARREL_CLIENTS
 }
@@ -86,7 +91,8 @@ get_clients() {
 # ---- building ---------------------------------------------------------------------------
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/carrel-tests.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+beside='' # the other half: a process group
+trap '[ -z "$beside" ] || kill -- "-$beside" 2>/dev/null; rm -rf "$work"' EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -119,6 +125,7 @@ build() {
 build_test() {
 	[ -z "${test_build-}" ] || return 0
 	test_build=$(builds build-test)
+	export test_build
 	build "$test_build" all -Dtest_hooks=true -Dunit_tests=true
 }
 
@@ -135,8 +142,13 @@ build_fuzz() {
 
 # ---- counting ---------------------------------------------------------------------------
 
-all_passed=0 all_failed=0
-: >"$work/summary"
+summary=${CARREL_TEST_SUMMARY-$work/summary}
+: >>"$summary"
+
+# sum WORD: how many were that, in all parts.
+sum() {
+	sed -n "s/.* \\([0-9]*\\) $1.*/\\1/p" "$summary" | awk '{ n += $1 } END { print n + 0 }'
+}
 
 # number PATTERN: the sum of the numbers that the pattern's group finds in the log.
 number() {
@@ -147,17 +159,15 @@ number() {
 count() {
 	failed=$4
 	[ "$2" = 0 ] || [ "$failed" != 0 ] || failed=1
-	all_passed=$((all_passed + $3))
-	all_failed=$((all_failed + failed))
 	line=$(printf '%-9s %s passed, %s failed' "$1" "$3" "$failed")
 	[ "$5" = 0 ] || line="$line, $5 skipped"
-	say "$line" | tee -a "$work/summary"
+	say "$line" | tee -a "$summary"
 }
 
 # run COMMAND...: what it prints goes to the log and, if it fails, is shown.
 run() {
 	code=0
-	timeout -k 10 900 "$@" >"$work/log" 2>&1 || code=$?
+	timeout -k 10 1500 "$@" >"$work/log" 2>&1 || code=$?
 	[ "$code" = 0 ] || tail -400 "$work/log"
 }
 
@@ -190,7 +200,7 @@ python_tests() {
 python_pair() {
 	name=$1 carrel=$2/carrel other_code=0
 	# shellcheck disable=SC2086
-	timeout -k 10 900 env CARREL="$carrel" PYTHONDONTWRITEBYTECODE=1 \
+	timeout -k 10 1500 env CARREL="$carrel" PYTHONDONTWRITEBYTECODE=1 \
 		/usr/bin/python3 -m pytest -q -p no:cacheprovider $4 >"$work/other" 2>&1 &
 	other=$!
 	# shellcheck disable=SC2086
@@ -237,8 +247,8 @@ part_asan() {
 	export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1
 	export UBSAN_OPTIONS=halt_on_error=1:abort_on_error=1:print_stacktrace=1
 	unit_tests 'asan unit' "$asan_build"
-	# What others' programs and attacks from inside a box take minutes for shows nothing more
-	# of carrel's own memory.
+	# What others' clients take minutes for shows nothing more of carrel's own memory. Attacks and
+	# programs in a box come by themselves, with a time limit of their own.
 	set -- tests --ignore tests/test_layers.py --ignore tests/clients --ignore tests/escape \
 		--ignore tests/real \
 		--ignore tests/net/test_net_programs.py --ignore tests/net/test_net_agents.py \
@@ -252,6 +262,7 @@ part_asan() {
 	unset IFS
 	set +f
 	python_tests asan "$asan_build" "$@"
+	python_tests 'asan box' "$asan_build" tests/escape tests/real
 	unset ASAN_OPTIONS UBSAN_OPTIONS
 }
 
@@ -265,6 +276,45 @@ part_fuzz() {
 part_demo() {
 	run ./demo.sh
 	count demo "$code" $((code == 0)) $((code != 0)) 0
+}
+
+# holds COMMAND...: one more that is so, or is not.
+holds() {
+	if "$@" >"$work/log" 2>&1; then
+		good=$((good + 1))
+	else
+		bad=$((bad + 1))
+		say "not so: $*"
+	fi
+}
+
+is_static() {
+	readelf -lW "$1" >"$work/headers" && ! grep -q INTERP "$work/headers"
+}
+
+has_hooks() {
+	grep -q CARREL_TEST_FAIL "$1"
+}
+
+has_no_hooks() {
+	! has_hooks "$1"
+}
+
+counts_coverage() {
+	GCOV_PREFIX=$work/coverage "$1" version && [ -n "$(find "$work/coverage" -name '*.gcda')" ]
+}
+
+# The variants that nothing else here builds, and what makes them such.
+part_builds() {
+	build_test
+	release=$(builds build-release) coverage=$(builds build-cov) good=0 bad=0
+	build "$release" carrel
+	build "$coverage" carrel -Dbuildtype=debug -Db_coverage=true -Dtest_hooks=true
+	holds is_static "$release/carrel"
+	holds has_no_hooks "$release/carrel"
+	holds has_hooks "$test_build/carrel"
+	holds counts_coverage "$coverage/carrel"
+	count builds 0 $good $bad 0
 }
 
 part_shell() {
@@ -282,7 +332,7 @@ part_shell() {
 
 run_part() {
 	case $1 in
-	unit | layers | clients | net | asan | fuzz | demo | shell)
+	unit | layers | clients | net | asan | fuzz | demo | builds | shell)
 		"part_$1"
 		;;
 	golden | cli | real | escape | degrade | fault)
@@ -300,16 +350,15 @@ case ${1-} in
 	sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
 	exit 0
 	;;
+'') ;;
 quick)
-	# shellcheck disable=SC2086
-	set -- $quick
+	second=${second#asan fuzz }
 	;;
-'')
-	# shellcheck disable=SC2086
-	set -- $parts
+*)
+	first=$* second=''
 	;;
 esac
-for part; do
+for part in $first; do
 	case " $parts " in
 	*" $part "*) ;;
 	*) fail "no such part: $part (there are: quick $parts)" ;;
@@ -317,11 +366,27 @@ for part; do
 done
 
 get_packages
-for part; do
+if [ -n "$second" ] && [ "$(id -u)" = 0 ]; then
+	get_clients
+	build_test
+	# shellcheck disable=SC2086
+	CARREL_TEST_UID=12346 CARREL_TEST_SUMMARY=$summary setsid "$0" $second >"$work/second" 2>&1 &
+	beside=$!
+	second=''
+fi
+for part in $first $second; do
 	run_part "$part"
 done
+if [ -n "${CARREL_TEST_SUMMARY-}" ]; then # we are that other half
+	exit 0
+fi
+if [ -n "$beside" ]; then
+	wait "$beside" || count 'the rest' 1 0 0 0
+	beside=''
+	cat "$work/second"
+fi
 say
-cat "$work/summary"
+cat "$summary"
 say
-say "$all_passed passed, $all_failed failed"
-[ "$all_failed" = 0 ]
+say "$(sum passed) passed, $(sum failed) failed"
+[ "$(sum failed)" = 0 ]

@@ -50,8 +50,7 @@ static void loopback_up(void)
 
 static void make(bool egress, double *ret_us)
 {
-	const bool v6 = egress_has_v6();
-	int listener, resolver;
+	int ends[NET_ENDS];
 	const char *failed;
 	double began;
 
@@ -61,7 +60,7 @@ static void make(bool egress, double *ret_us)
 	if (unshare(CLONE_NEWNET) < 0)
 		die("make a network namespace");
 	if (egress) {
-		failed = egress_make(v6, &listener, &resolver);
+		failed = egress_make(ends);
 		if (failed)
 			die(failed);
 	} else {

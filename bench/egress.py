@@ -23,6 +23,7 @@ SERVER, PORT = "93.184.216.34", "80"
 FAR, NEAR = "93.184.215.1", "93.184.215.2"
 CONNECTS, MEGABYTES = 200, 1000
 CROWD = 1000
+HOST_PORT = 18080
 SETTLE = 2   # seconds, after which all have let go of what they do not need
 SETUP_SOURCES = ("box/native/egress.c", "base/fd.c", "base/fault.c", "base/mem.c",
                  "base/path.c", "base/str.c")
@@ -178,11 +179,14 @@ def egress_start(context):
                                      "/bin/true"]
             plain["carrel, allow"] = [context.carrel, "run", "-y", "--allow", "example.org",
                                       "--", "/bin/true"]
+            plain["carrel, a port"] = [context.carrel, "run", "-y", "--network", "open", "--port",
+                                       f"{HOST_PORT}:80", "--", "/bin/true"]
         plain |= {n: p.command("/bin/true") for n, p in found.items() if n != "direct"}
         records = rows_module.timed(context, plain)
     return {"title": "Cold start of a box with a way out, to exit",
-            "note": "`carrel` is `--network open`: with its broker, which is executed, shut in "
-                    "and waited for. bwrap has no network at all.",
+            "note": "`carrel` is `--network open`: its broker is executed when the box first asks "
+                    "for anything, which `true` does not. With a port of the host it is executed "
+                    "and shut in at once. bwrap has no network at all.",
             "tables": {"": list(records.values())}, "lines": lines}
 
 
@@ -248,7 +252,7 @@ def egress_setup(context):
                (("namespace", "the namespace, with loopback up"),
                 ("egress", "the namespace, with a way out"))]
     return {"title": "Set-up of a box's network", "note":
-            "Loopback, or that with addresses, routes, rules and the broker's two sockets by "
+            "Loopback, or that with addresses, routes, rules and the broker's sockets by "
             "carrel's own code, in a fresh network namespace; the target is for the difference. "
             "In a box all of it is done beside the mounts.",
             "tables": {"": records},
@@ -285,7 +289,7 @@ def available_kb():
 
 def crowd_of(context, argv, level):
     """One crowd: what it weighs, and what one more costs to start."""
-    start = {"plain": ["/bin/true"], "carrel": [*argv[:-len(rows_module.SLEEP)], "/bin/true"]}
+    start = {"plain": ["/bin/true"], "carrel": [*argv[:argv.index("--") + 1], "/bin/true"]}
     with rows_module.Crowd(context, argv) as crowd:
         before, none = available_kb(), rows_module.timed(context, start)
         crowd.grow_to(level, patience=600)
@@ -294,13 +298,18 @@ def crowd_of(context, argv, level):
     return weights, used, none, many
 
 
+# What is refused without a question to anybody wakes the broker, too.
+PAYLOAD = {"none": rows_module.SLEEP,
+           "open": ["bash", "-c", f": </dev/tcp/10.0.0.1/80; exec {' '.join(rows_module.SLEEP)}"]}
+
+
 def broker_memory(context):
     if "carrel" not in context.peers:
         raise RuntimeError("there is no carrel")
     records, tables, growth = [], {}, {}
     levels = (1, 8, 100 if context.quick else CROWD)
     for mode in ("none", "open"):
-        argv = [context.carrel, "run", "-y", "--network", mode, "--", *rows_module.SLEEP]
+        argv = [context.carrel, "run", "-y", "--network", mode, "--", *PAYLOAD[mode]]
         for level in levels:
             weights, used, none, many = crowd_of(context, argv, level)
             total = sum(kb for _, kb in weights.values())
@@ -313,7 +322,7 @@ def broker_memory(context):
         for label, table in ((0, none), (level, many)):
             tables[f"{label} boxes with network {mode} alive"] = list(table.values())
         growth[f"carrel, {mode}"] = {level: rows_module.ratio(
-            rows_module.median(many["carrel"]), rows_module.median(none["carrel"]))}
+            *(rows_module.beside_plain(table, "carrel") for table in (many, none)))}
     return {"title": "Brokers at rest", "note":
             "PSS of all processes of a box except the payload, of its broker alone, and by how "
             "much MemAvailable fell (which counts the kernel's part and the payload, and whatever "

@@ -212,6 +212,11 @@ def plain(_stage, _carrel):
     return Peer("plain", [], None, "fork and exec, no box")
 
 
+def namespaces(stage, _carrel):
+    return Peer("namespaces", [stage.compiled("namespaces")], None,
+                "the namespaces of a box and nothing in them: what the kernel takes for those")
+
+
 def last_line(text):
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:200] if lines else "no message"
@@ -227,6 +232,7 @@ def versions_line(stage, peer):
 
 MAKERS = {
     "plain": plain,
+    "namespaces": namespaces,
     "carrel": carrel_peer,
     "bwrap": bwrap_same,
     "bwrap, 25 binds": bwrap_fixed,

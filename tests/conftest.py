@@ -12,6 +12,7 @@ import pytest
 EXPECTED_SKIPS = {
     "needs root": lambda: not lib.ROOT,
     "needs strace": lambda: shutil.which("strace") is None,
+    "needs FUSE": lambda: shutil.which("bindfs") is None or not os.path.exists("/dev/fuse"),
     "needs clang-format": lambda: shutil.which("clang-format") is None,
     "needs clients": lambda: os.environ.get("CARREL_NO_CLIENTS") == "1",
     "needs network namespaces": lambda: not lib.ROOT,

@@ -5,6 +5,7 @@ no passwd entry; started by anybody else they stay that user. Verdicts are taken
 nothing here believes what a box says about itself when the host can be asked instead.
 """
 
+import ctypes
 import functools
 import hashlib
 import os
@@ -20,11 +21,13 @@ import pexpect
 
 REPO = pathlib.Path(__file__).resolve().parent.parent
 ROOT = os.getuid() == 0
-UID = 12345 if ROOT else os.getuid()
-GID = 12345 if ROOT else os.getgid()
+UID = int(os.environ.get("CARREL_TEST_UID", "12345")) if ROOT else os.getuid()
+GID = UID if ROOT else os.getgid()
 # Generous: a stuck test must end, a slow machine must not fail.
 TIMEOUT = float(os.environ.get("CARREL_TEST_TIMEOUT", "60"))
 PYTHON = "/usr/bin/python3"
+# The ABI of this kernel's Landlock; 6 came with Linux 6.12, and Debian 12's own has 2.
+LANDLOCK = ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1)
 _CLOCK_REALTIME_COARSE = 5
 
 # What a sanitizer or coverage build reads; everything else of our environment stays out.

@@ -1,12 +1,16 @@
 #include "base/mem.h"
 
 #include <link.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /*
@@ -104,26 +108,56 @@ void mem_drop(void *stack, size_t size)
 		madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
-static void drop_code(void)
+/* The program's own pages: they come back from its file when they are used. */
+static const ElfW(Phdr) * segment_of(bool code)
 {
 	const ElfW(Phdr) *segment = (const void *)getauxval(AT_PHDR);
 
 	for (unsigned long i = getauxval(AT_PHNUM); segment && i > 0; i--, segment++)
-		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W))
-			mem_drop((void *)segment->p_vaddr, segment->p_memsz);
+		if (segment->p_type == PT_LOAD && segment->p_filesz > PAGE &&
+			(segment->p_flags & (PF_X | PF_W)) == (code ? PF_X : 0U))
+			return segment;
+	return NULL;
+}
+
+/*
+ * The kernel maps sixteen pages of a file when one is used. So after the code is given back as
+ * little as possible is run, and by one function of the library: syscall(2).
+ */
+static inline void drop_program(void)
+{
+#ifndef __PIE__ /* there the addresses in the headers are not where we are */
+	const ElfW(Phdr) *data = segment_of(false), *code = segment_of(true);
+
+	if (!data || !code)
+		return;
+	mem_drop((void *)data->p_vaddr, data->p_memsz);
+	syscall(SYS_madvise, code->p_vaddr & ~(uintptr_t)(PAGE - 1), code->p_memsz,
+		MADV_DONTNEED);
+#else
+	(void)segment_of;
+#endif
+}
+
+/* Some distance: what is called from there has its frames in it. */
+static inline void drop_stack(char *here)
+{
+	mem_drop(here - DEEPEST, DEEPEST - 512);
 }
 
 __attribute__((noinline)) void mem_trim(void)
 {
-	char *here = __builtin_frame_address(0);
+	drop_stack(__builtin_frame_address(0));
+	drop_program();
+}
 
-	/* Some distance: what this function calls has its frames there. */
-	mem_drop(here - DEEPEST, DEEPEST - 512);
-#ifndef __PIE__
-	drop_code();
-#else
-	(void)drop_code; /* the addresses in the headers are not where we are */
-#endif
+__attribute__((noinline)) int mem_rest(struct pollfd *fds, unsigned int n, int ms)
+{
+	struct timespec t = { ms / 1000, ms % 1000 * 1000000L };
+
+	drop_stack(__builtin_frame_address(0));
+	drop_program();
+	return (int)syscall(SYS_ppoll, fds, n, ms < 0 ? NULL : &t, NULL, 8);
 }
 
 void *mem_grow(void *old, size_t old_size, size_t new_size)

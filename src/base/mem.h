@@ -12,6 +12,8 @@
 
 #include <stddef.h>
 
+struct pollfd;
+
 void *mem_alloc(size_t size) __attribute__((malloc, returns_nonnull)); /* zeroed */
 void *mem_grow(void *old, size_t old_size, size_t new_size) __attribute__((returns_nonnull));
 char *mem_strdup(const char *s) __attribute__((returns_nonnull));
@@ -41,6 +43,9 @@ void mem_reset(void *mark);
  */
 void mem_drop(void *stack, size_t size);
 void mem_trim(void);
+
+/* That, and poll(2): between the two hardly a page comes back. */
+int mem_rest(struct pollfd *fds, unsigned int n, int ms);
 
 /* A growing array: VEC(struct thing) list = {}; vec_push(&list, thing); list.v[i], list.n */
 #define VEC(type)              \

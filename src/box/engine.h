@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "plan/request.h"
+
 struct fault;
 struct frame;
 struct plan;
@@ -28,11 +30,12 @@ struct box_io {
 struct box {
 	pid_t pid; /* the box's init, as seen from the host */
 	int pidfd;
-	int control;  /* messages from and to init; readable when there is an event */
-	int terminal; /* the master side of the box's pty, or -1 */
-	/* Listener and resolver of a brokered network; whoever takes them leaves -1. */
-	int net[2];
+	const struct frame *frame; /* that it was begun with */
+	int control;       /* messages from and to init; readable when there is an event */
+	int terminal;      /* the master side of the box's pty, or -1 */
+	int net[NET_ENDS]; /* of a brokered network; whoever takes them leaves -1 */
 	struct stubs *stubs;
+	const char *const *replaced; /* once released: absent names that no longer were */
 };
 
 enum box_event_type {

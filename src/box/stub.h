@@ -17,4 +17,7 @@ bool stub_at(int dir, const char *name);
  */
 bool stub_seen(const struct stat *st, int dir, const char *name);
 
+/* Is an entry of a directory, as getdents(2) has it, a further name of one that was seen? */
+bool stub_is_known(unsigned char type, unsigned long inode);
+
 #endif

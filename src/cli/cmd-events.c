@@ -45,6 +45,7 @@ struct reader {
 	bool is_long; /* the rest of this line is skipped */
 	bool ended;   /* the last line was seen */
 	int code;     /* of ours */
+	char piece[PIECE];
 };
 
 /* ---- one line ---- */
@@ -121,6 +122,12 @@ static void add_close(struct str *out, const struct json_value *v)
 		shown(v, "ms"), bytes(v, "sent"), bytes(v, "received"));
 }
 
+static void add_datagram(struct str *out, const struct json_value *v)
+{
+	str_addf(out, "%-8s  %-7s  %-*s", shown(v, "verdict"), shown(v, "proto"), WHO_WIDTH,
+		who(v));
+}
+
 static void add_held(struct str *out, const struct json_value *v)
 {
 	str_addf(out, "%-8s  held     %s", "waits", who(v));
@@ -160,6 +167,7 @@ static const struct {
 	{ "connect", add_connect },
 	{ "close", add_close },
 	{ "held", add_held },
+	{ "datagram", add_datagram },
 	{ "limit", add_limit },
 	{ "lost", add_lost },
 	{ "full", add_full },
@@ -241,14 +249,13 @@ static void take(struct reader *r, const char *bytes_, size_t n)
 /* All that is there now. */
 static int read_on(struct reader *r, struct fault *f)
 {
-	static char piece[PIECE];
 	ssize_t n;
 
-	while (!r->code && (n = read(r->fd, piece, sizeof(piece))) != 0) {
+	while (!r->code && (n = read(r->fd, r->piece, sizeof(r->piece))) != 0) {
 		if (n < 0 && errno != EINTR)
 			return fault_set(f, errno, "read the record of '%s'", r->box);
 		if (n > 0)
-			take(r, piece, (size_t)n);
+			take(r, r->piece, (size_t)n);
 	}
 	return 0;
 }
@@ -302,19 +309,20 @@ static int no_record(const char *box, struct fault *f)
 static int cmd_events(void *args, int argc, char **argv)
 {
 	const struct events_args *a = args;
-	static struct reader r;
+	struct reader *r = mem_alloc(sizeof(*r));
 	struct fault f = { 0 };
 	int rc;
 
 	(void)argc;
-	r = (struct reader){ .box = argv[0], .json = a->json };
-	r.fd = boxes_open(r.box, JOURNAL_FILE, &f);
-	rc = r.fd >= 0 ? 0 : f.err == ENOENT ? no_record(r.box, &f) : r.fd;
+	r->box = argv[0];
+	r->json = a->json;
+	r->fd = boxes_open(r->box, JOURNAL_FILE, &f);
+	rc = r->fd >= 0 ? 0 : f.err == ENOENT ? no_record(r->box, &f) : r->fd;
 	if (rc == 0)
-		rc = read_on(&r, &f);
+		rc = read_on(r, &f);
 	if (rc == 0 && a->follow)
-		rc = follow(&r, &f);
-	return rc < 0 ? cmd_fail(&f) : r.code;
+		rc = follow(r, &f);
+	return rc < 0 ? cmd_fail(&f) : r->code;
 }
 
 static const struct opt events_opts[] = {
@@ -328,14 +336,13 @@ const struct cmd cmd_events_entry = {
 	.name = "events",
 	.args = "BOX",
 	.about = "what a box did on its network",
-	.detail =
-		"Lookups, connections and their ends, in order: the time, whether it was "
-		"allowed, refused or failed, the host, and how much and how long. The record "
-		"of "
-		"a box that has ended is there until another box of that name starts, and for "
-		"30 days at most; `carrel gc` removes those that are older.\n"
-		"\n"
-		"A box has a record if its network is `allow` or `open`.",
+	.detail = "Lookups, connections and their ends, refused datagrams, in order: the time, "
+		  "whether it was allowed, refused or failed, the host, and how much and how "
+		  "long. The record of a box that has ended is there until another box of that "
+		  "name starts, and for 30 days at most; `carrel gc` removes those that are "
+		  "older.\n"
+		  "\n"
+		  "A box has a record if its network is `allow` or `open`.",
 	.opts = events_opts,
 	.size = sizeof(struct events_args),
 	.takes = TAKES_BOX,

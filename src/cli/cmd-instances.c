@@ -18,6 +18,7 @@
 #include "base/str.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <time.h>
 
@@ -104,8 +105,8 @@ void instances_parts(const struct instance *i, known_parts *ret)
 
 		if (p && !p->whole)
 			vec_push(ret,
-				((struct known_part){
-					h, p->path, { one->dir, real ? real : users } }));
+				((struct known_part){ h, p->path,
+					{ AT_FDCWD, one->dir, real ? real : users } }));
 	}
 }
 
@@ -303,7 +304,8 @@ const struct cmd cmd_instances_entry = {
 		"\n"
 		"`diff [ID]`: what boxes have changed in your configuration, as the next box "
 		"will see it. What would run or be obeyed outside of a box, if it were yours, "
-		"is marked with `!`.\n"
+		"is marked with `!`. What the client writes down about its sessions (plans, "
+		"logs, its own `.claude.json`) is no configuration and not listed.\n"
 		"\n"
 		"`take [ID] FILE...`: make such a change yours; an ID has four digits or more "
 		"here. Each file is shown and asked about at the terminal; no option says yes. "

@@ -34,17 +34,25 @@ static const struct {
 		"settings: programs in it " RUNS ", and it says what needs no asking" },
 	{ "opencode.json*", "settings: programs in it " RUNS },
 	{ "requirements.toml", "settings: it says what needs no asking" },
-	{ ".claude.json", "settings: MCP servers in it " RUNS },
+	{ "policies/**", "a policy: it says what needs no asking" },
+	{ "trusted*.json", "settings: it says what needs no asking" },
+	{ ".env", "variables that every session of yours would have" },
 	{ "*mcp*.json", "MCP servers: they " RUNS },
 	{ "hooks.json", "hooks: they " RUNS },
 	{ "hooks/**", "a hook: it " RUNS },
 	{ "CLAUDE.md", "instructions that every session of yours would obey" },
 	{ "AGENTS*.md", "instructions that every session of yours would obey" },
 	{ "GEMINI.md", "instructions that every session of yours would obey" },
+	{ "system.md", "instructions that every session of yours would obey" },
+	{ "loop.md", "instructions that sessions of yours would obey" },
 	{ "rules/**", "a rule that sessions of yours would obey" },
 	{ "plugins/**", "a plugin: its hooks and servers " RUNS },
 	{ "plugin/**", "a plugin: it " RUNS },
 	{ "extensions/**", "an extension: its servers " RUNS },
+	{ "workflows/**", "a workflow: it " RUNS },
+	{ "local/**", "the client itself, perhaps: it " RUNS },
+	{ "node_modules/**", "a package: it " RUNS },
+	{ "package.json", "packages: they " RUNS },
 	{ "tools/**", "a tool: it " RUNS },
 	{ "tool/**", "a tool: it " RUNS },
 	{ "commands/**", "a command that sessions of yours would obey" },
@@ -52,6 +60,10 @@ static const struct {
 	{ "prompts/**", "a command that sessions of yours would obey" },
 	{ "agents/**", "an agent that sessions of yours would use" },
 	{ "agent/**", "an agent that sessions of yours would use" },
+	{ "agent-memory/**", "memory that agents of yours would obey" },
+	{ "modes/**", "instructions that sessions of yours would obey" },
+	{ "mode/**", "instructions that sessions of yours would obey" },
+	{ "skill/**", "a skill that sessions of yours would use" },
 	{ "skills/**", "a skill that sessions of yours would use" },
 	{ "output-styles/**", "instructions that sessions of yours would obey" },
 };
@@ -71,6 +83,8 @@ static const char *danger(const struct change *c)
 		return "a program: it " RUNS ", if something calls it";
 	if (c->box.type == TYPE_LINK)
 		return "a link: it may lead anywhere";
+	if (c->box.unseen)
+		return "it may hold anything";
 	return NULL;
 }
 
@@ -88,6 +102,15 @@ static bool is_login(const struct known_part *p, const struct change *c)
 	return p->harness->login && !strcmp(path_join(p->path, c->name), p->harness->login);
 }
 
+/* Every box gets it from the user's own: nobody sees what the last one wrote there. */
+static bool is_made_anew(const struct known_part *p, const struct change *c)
+{
+	const char *config = p->harness->config;
+
+	return config &&
+		(!strcmp(c->name, config) || !strcmp(path_join(p->path, c->name), config));
+}
+
 static bool is_text(const struct change_side *s)
 {
 	return s->type == TYPE_NONE || (s->text && diff_is_text(s->text, s->n));
@@ -101,7 +124,9 @@ static const char *side_text(const struct change_side *s)
 	case TYPE_FILE:
 		return mem_printf("a file of %s", instances_size(s->size));
 	case TYPE_DIR:
-		return "a directory";
+		return s->unseen ? "a directory that cannot be looked into: what is in it is "
+				   "not listed"
+				 : "a directory";
 	case TYPE_LINK:
 		return mem_printf("a link to %s", s->link ? str_visible(s->link) : "?");
 	case TYPE_OTHER:
@@ -163,6 +188,8 @@ static void json_side(struct json *j, const char *key, const struct change_side 
 		json_number(j, "size", (long long)s->size);
 		json_string(j, "mode", mem_printf("%04o", s->mode));
 	}
+	if (s->type == TYPE_DIR)
+		json_bool(j, "unseen", s->unseen);
 	if (s->link)
 		json_string(j, "link", s->link);
 	json_close(j, '}');
@@ -205,14 +232,17 @@ int instances_diff(const struct instances_args *a, int argc, char **argv)
 
 		if (changes_find(&p->layers, NULL, false, &all, &f) < 0)
 			return cmd_fail(&f);
-		n += all.n;
-		vec_each(c, &all)
+		vec_each(c, &all) {
+			if (is_made_anew(p, c))
+				continue;
+			n++;
 			if (a->json) {
 				json_change(&j, p, c);
 			} else {
 				add_change(&out, p, c);
 				add_contents(&out, p, c);
 			}
+		}
 	}
 	if (a->json) {
 		json_close(&j, ']');
@@ -260,6 +290,11 @@ static int find_taken(const known_parts *parts, const char *word, struct taken *
 
 		if (rc == 0 && !t.changes.n)
 			continue;
+		if (rc == 0 && is_made_anew(p, &t.changes.v[0])) {
+			fault_set(f, 0, "%s: every box gets it anew, from your ~/%s",
+				str_visible(word), p->harness->config);
+			return fault_fix(f, "Change that yourself.");
+		}
 		/* Before anybody is asked: of a directory it is all or nothing. */
 		if (rc == 0)
 			rc = changes_takable(&t.changes, f);

@@ -281,7 +281,11 @@ static int find_project(const char *id, struct project *ret, struct fault *f)
 		return rc;
 	}
 	rc = agent_workspace(&(struct request){ 0 }, &dir, f);
-	return rc < 0 ? rc : project_find(dir, ret, f);
+	if (rc == 0)
+		rc = project_find(dir, ret, f);
+	if (rc == 0 && ret->note)
+		cmd_note(ret->note);
+	return rc;
 }
 
 static int show(const char *dir, problems *bad)

@@ -236,21 +236,6 @@ const char *harness_value(struct request *r, const struct named *env, const char
 	return as_variable(r, e, form);
 }
 
-void harness_point_to_sandbox(const struct job *job, struct request *r, const char *part,
-	const char *name)
-{
-	const char *own = job->instructions ? job->instructions : "";
-
-	if (job->kind == HOME_MINE)
-		vec_push(&r->part_files,
-			((struct part_file){ .part = part,
-				.name = name,
-				.text = mem_printf(
-					"%s%sYou run in a sandbox. " HARNESS_DIR
-					"/SANDBOX.md says what it allows: read it first.\n",
-					own, *own ? "\n\n" : "") }));
-}
-
 const char *harness_program(const struct said *command, const char *path)
 {
 	return path ? path : command->text;
@@ -454,8 +439,7 @@ static void add_mine(const struct harness *h, const struct job *job, struct requ
 
 		if (job->login && !strncmp(h->login, p->path, n) && h->login[n] == '/')
 			vec_push(&r->part_files,
-				((struct part_file){
-					p->path, h->login + n + 1, job->login, true }));
+				((struct part_file){ p->path, h->login + n + 1, job->login }));
 	}
 }
 

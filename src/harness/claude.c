@@ -29,7 +29,7 @@ static const char *const own_dirs[] = { "projects", NULL };
 static const char *const traces[] = { "backups", "debug", "feedback-bundles", "file-history",
 	"ide", "image-cache", "jobs", "paste-cache", "plans", "session-env", "sessions",
 	"shell-snapshots", "statsig", "tasks", "teams", "telemetry", "todos", "uploads",
-	"usage-data", NULL };
+	"usage-data", "daemon", "dump-prompts", "shares", "startup-perf", "traces", NULL };
 static const char *const own_files[] = { "history.jsonl", NULL };
 static const struct part parts[] = { { ".claude", own_dirs, own_files, traces, false,
 					     "plugins/known_marketplaces.json" },
@@ -360,7 +360,7 @@ static void assemble_mine(const struct job *job, name_vec *argv, struct request 
 		return;
 	}
 	vec_push(&r->part_files,
-		((struct part_file){ ".claude", ".claude.json", own_config(job), true }));
+		((struct part_file){ ".claude", ".claude.json", own_config(job) }));
 	harness_set(r, "CLAUDE_CONFIG_DIR", mem_printf("%s/.claude", job->home));
 }
 

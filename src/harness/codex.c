@@ -22,6 +22,8 @@
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
+#define SYSTEM_DIR "/etc/codex"
+
 static const char *const keys[] = { "CODEX_API_KEY", NULL };
 /* Boxes that run at the same time share its databases, so they are in one of them. */
 #define DATABASES "sqlite"
@@ -168,6 +170,22 @@ static void set_option(name_vec *argv, const char *key, const char *text)
 	harness_option(argv, "-c", value.p);
 }
 
+/*
+ * An administrator's instructions, which it adds to all of the user's own. What an option could
+ * say, developer_instructions, would be in place of the user's.
+ */
+static void add_requirements(struct request *r)
+{
+	vec_push(&r->dirs, ((struct request_dir){ .target = SYSTEM_DIR, .why = "agent" }));
+	vec_push(&r->files,
+		((struct request_file){ .target = SYSTEM_DIR "/requirements.toml",
+			.text = "additional_developer_instructions = \"You run in a "
+				"sandbox. " HARNESS_DIR
+				"/SANDBOX.md says what it allows: read it first.\"\n",
+			.why = "leads to SANDBOX.md",
+			.mode = 0444 }));
+}
+
 static void assemble_mine(const struct job *job, name_vec *argv, struct request *r)
 {
 	const struct agent *a = job->agent;
@@ -180,7 +198,7 @@ static void assemble_mine(const struct job *job, name_vec *argv, struct request 
 		set_option(argv, "model_reasoning_effort", a->effort.text);
 	if (a->permissions.skip_prompts != FLAG_OFF)
 		vec_push(argv, "--dangerously-bypass-approvals-and-sandbox");
-	harness_point_to_sandbox(job, r, ".codex", "AGENTS.md");
+	add_requirements(r);
 }
 
 /* ---- events ---- */

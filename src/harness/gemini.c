@@ -34,6 +34,7 @@ static const struct part parts[] = { { ".gemini", own_dirs, NULL, traces, false,
 static const char *const hosts[] = { "generativelanguage.googleapis.com",
 	"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", NULL };
 static const char *const hide[] = { ".gemini", ".agents/skills", NULL };
+#define TRUST "trustedFolders.json"
 
 static const char *stage_login(const char *text)
 {
@@ -184,6 +185,17 @@ static const char *settings(const struct job *job, struct request *r)
 	return out.p;
 }
 
+/*
+ * It obeys GEMINI.md of all directories that it is to include, and reads no prompt elsewhere.
+ * With the user's very own list of what is trusted it would ask at every start.
+ */
+static bool includes(const struct job *job)
+{
+	if (job->kind == HOME_MINE || (job->kind == HOME_DIRECT && job->headless))
+		return true;
+	return !job->headless && job->agent->prompt.text;
+}
+
 static void start_args(const struct job *job, name_vec *argv)
 {
 	const struct agent *a = job->agent;
@@ -196,23 +208,44 @@ static void start_args(const struct job *job, name_vec *argv)
 		harness_option(argv, "--model", a->model.text);
 	if (job->headless && job->events)
 		harness_option(argv, "--output-format", "stream-json");
-	if (!job->headless && a->prompt.text) {
-		/* The prompt's file lies outside of what it would read. */
+	if (includes(job))
 		harness_option(argv, "--include-directories", HARNESS_DIR);
+	if (!job->headless && a->prompt.text)
 		harness_option(argv, "--prompt-interactive", "@" HARNESS_PROMPT);
-	}
+}
+
+/* On a terminal it would ask about HARNESS_DIR. What else is trusted, the user has said. */
+static const char *trust(const char *users)
+{
+	const struct json_value *tree = users ? login_read(users) : NULL;
+	struct str out = { 0 };
+	struct json j = { .out = &out, .indent = true };
+
+	json_open(&j, NULL, '{');
+	if (tree && tree->type == JSON_OBJECT)
+		json_each(rule, tree)
+			if (strcmp(rule->key, HARNESS_DIR) != 0)
+				login_copy(&j, rule, NULL);
+	json_string(&j, HARNESS_DIR, "TRUST_FOLDER");
+	json_close(&j, '}');
+	return out.p;
 }
 
 static void assemble(const struct job *job, name_vec *argv, struct request *r)
 {
 	start_args(job, argv);
 	harness_home_file(r, ".gemini/settings.json", settings(job, r), "settings");
+	if (includes(job))
+		harness_home_file(r, ".gemini/" TRUST, trust(NULL), "settings");
 }
 
 static void assemble_mine(const struct job *job, name_vec *argv, struct request *r)
 {
 	start_args(job, argv);
-	harness_point_to_sandbox(job, r, ".gemini", "GEMINI.md");
+	harness_file(r, "GEMINI.md", "@./SANDBOX.md\n", "leads to SANDBOX.md");
+	if (job->kind == HOME_MINE)
+		vec_push(&r->part_files,
+			((struct part_file){ ".gemini", TRUST, trust(job->config) }));
 }
 
 /* ---- events ---- */
@@ -264,6 +297,7 @@ const struct harness harness_gemini = {
 	.login = ".gemini/oauth_creds.json",
 	.hosts = hosts,
 	.parts = parts,
+	.config = ".gemini/" TRUST,
 	.role = ".gemini/GEMINI.md",
 	.skills = ".gemini/skills",
 	.hide = hide,

@@ -52,18 +52,17 @@ enum job_home { HOME_DECLARED, HOME_MINE, HOME_DIRECT };
 struct job {
 	const struct agent *agent;
 	enum job_home kind;
-	const char *config;       /* what the client's file .config says, or NULL */
-	const char *instructions; /* what the user's own instruction file says, or NULL */
-	const char *program;      /* to execute, as the box sees it */
-	const char *home;         /* the same in the box */
-	const char *workspace;    /* canonical, the same in the box */
-	bool headless;            /* no terminal: do what the prompt says, print, end */
-	bool events;              /* headless: print the client's event stream */
-	const char *const *args;  /* more, from the command line; NULL-terminated */
-	const char *login;    /* what goes into the credentials file; NULL: none is needed */
-	ssh_facts_vec ssh;    /* for each entry of the agent's */
-	name_vec variables;   /* of struct harness, those that are set here */
-	const char *key_tail; /* of the first key, in a conversation: see claude.c */
+	const char *config;      /* what the client's file .config says, or NULL */
+	const char *program;     /* to execute, as the box sees it */
+	const char *home;        /* the same in the box */
+	const char *workspace;   /* canonical, the same in the box */
+	bool headless;           /* no terminal: do what the prompt says, print, end */
+	bool events;             /* headless: print the client's event stream */
+	const char *const *args; /* more, from the command line; NULL-terminated */
+	const char *login;       /* what goes into the credentials file; NULL: none is needed */
+	ssh_facts_vec ssh;       /* for each entry of the agent's */
+	name_vec variables;      /* of struct harness, those that are set here */
+	const char *key_tail;    /* of the first key, in a conversation: see claude.c */
 };
 
 enum event_kind {
@@ -100,7 +99,7 @@ struct harness {
 	const char *login;        /* below home: used when no key is set; or NULL */
 	const char *const *hosts; /* that it cannot do without: what it reaches by default */
 	const struct part *parts; /* of the home: where it keeps what is its own; or NULL */
-	const char *config;       /* below home, beside the parts: a file it keeps, or NULL */
+	const char *config;       /* below home: a file that each box gets made anew; or NULL */
 	const char *role;         /* below home: what the role becomes */
 	const char *skills;       /* below home: where skills are found */
 	const char *const *hide;  /* of a project: what it would obey, and no option stops */
@@ -186,13 +185,6 @@ const char *harness_value(struct request *r, const struct named *env, const char
 const char *harness_literal(const struct named *env);
 void harness_share(const struct agent *a, struct request *r);
 void harness_check_shared(const struct harness *h, const struct agent *a, problems *bad);
-
-/*
- * For clients that take no further instructions by an option: the user's own instruction file
- * with a line at its end that leads to SANDBOX.md, in this box's layer alone.
- */
-void harness_point_to_sandbox(const struct job *job, struct request *r, const char *part,
-	const char *name);
 
 /* The program of a server or hook: by its path where the manifest gives one. */
 const char *harness_program(const struct said *command, const char *path);

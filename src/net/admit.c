@@ -11,8 +11,6 @@
 #include <unistd.h>
 
 enum {
-	/* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST: no header goes with every libc. */
-	ORIGINAL_DST = 80,
 	ACCEPTS = 64, /* in one round */
 	HEAD_MS = 15000,
 	PUT_OFF_MS = 5000, /* for a lookup to begin */
@@ -198,24 +196,27 @@ static void judge(struct conn *c)
 	}
 }
 
-/* ---- what was redirected ---- */
+/* ---- what the box dialled ---- */
 
-static bool original(int fd, struct address *ret, uint16_t *ret_port)
+/* The broker's end has the address and port that were dialled: they are for any (egress.c). */
+static bool dialled(int fd, struct address *ret, uint16_t *ret_port)
 {
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-	socklen_t size = sizeof(v4);
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} at;
+	socklen_t size = sizeof(at);
 
-	if (getsockopt(fd, IPPROTO_IP, ORIGINAL_DST, &v4, &size) == 0) {
-		*ret = address_v4((const uint8_t *)&v4.sin_addr);
-		*ret_port = ntohs(v4.sin_port);
-		return true;
-	}
-	size = sizeof(v6);
-	if (getsockopt(fd, IPPROTO_IPV6, ORIGINAL_DST, &v6, &size) < 0)
+	if (getsockname(fd, &at.any, &size) < 0)
 		return false;
-	*ret = address_v6(v6.sin6_addr.s6_addr);
-	*ret_port = ntohs(v6.sin6_port);
+	if (at.any.sa_family == AF_INET) {
+		*ret = address_v4((const uint8_t *)&at.v4.sin_addr);
+		*ret_port = ntohs(at.v4.sin_port);
+	} else {
+		*ret = address_v6(at.v6.sin6_addr.s6_addr);
+		*ret_port = ntohs(at.v6.sin6_port);
+	}
 	return true;
 }
 
@@ -247,8 +248,9 @@ static void take(int fd)
 	struct conn *c;
 	uint16_t port = 0;
 
-	if (!original(fd, &to, &port)) {
-		conn_reset(&fd); /* not redirected: it dialled the listener itself */
+	/* What is the box's own is not taken from it: then it dialled the listener itself. */
+	if (!dialled(fd, &to, &port) || broker_is_box(&to)) {
+		conn_reset(&fd);
 		return;
 	}
 	if (is_resolver(&to, port)) {

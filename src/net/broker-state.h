@@ -4,14 +4,15 @@
  *	broker.c     start, loop, the supervisor's words
  *	resolver.c   the box's questions
  *	query.c      ours to the host's name servers
+ *	refused.c    datagrams that the box's kernel refused
  *	admit.c, dial.c, conn.c   connections: judge, dial, relay: net/conn.h
  *
  * All of it is one static struct of fixed tables: nothing is allocated, and what a box
  * can make the broker hold is bounded by their sizes. They begin as zeros, and a page of
  * them that is never used costs nothing.
  *
- * Everything waits in one epoll(7): connections edge-triggered; the box's listener and its
- * questions by level, so that a flood is read a part at a time. A connection's slot that was
+ * Everything waits in one epoll(7): connections edge-triggered; the box's listener, questions
+ * and refusals by level, so that a flood is read a part at a time. A connection's slot that was
  * freed is not given out again before all events of one wait are handled, since some may still
  * be about it; those of lookups are, and whoever reads there for nothing finds nothing.
  */
@@ -36,6 +37,7 @@ enum watch {
 	WATCH_QUERY,
 	WATCH_DNS_TCP,
 	WATCH_PORT,
+	WATCH_REFUSED,
 };
 
 enum {
@@ -46,6 +48,7 @@ enum {
 	DNS_CLIENTS = 32,    /* of the resolver over TCP */
 	PROXY_HEADS = 256,   /* clients of the explicit proxy that have no answer yet */
 	DNS_TCP_MOST = 1024, /* bytes of a question over TCP */
+	REFUSALS = 64,       /* destinations of which it is known that they were told of */
 	NONE = -1,
 };
 
@@ -55,6 +58,7 @@ enum limit {
 	LIMIT_CONNECTION_RATE,
 	LIMIT_LOOKUP_RATE,
 	LIMIT_TRAFFIC,
+	LIMIT_REFUSAL_RATE,
 	LIMITS,
 };
 
@@ -159,6 +163,13 @@ struct port {
 	uint16_t host, box;
 };
 
+/* A datagram that was told of: the same again is not, for a while. */
+struct refusal {
+	uint64_t told; /* ms; 0: none */
+	struct address to;
+	uint16_t port;
+};
+
 /* What it was told, and what it found out before it shut itself in. */
 struct broker_config {
 	struct lookup_config dns;
@@ -184,6 +195,7 @@ struct broker {
 	struct broker_config *config; /* the one below */
 	const char *hosts;
 	int epoll, supervisor, listener, resolver;
+	int refused[2]; /* where the kernel says what it refused: IPv4, IPv6; or NONE */
 	bool ending;
 	bool trimmed; /* nothing happened since memory was given back */
 	uint64_t now; /* ms, CLOCK_MONOTONIC, of this round */
@@ -199,6 +211,9 @@ struct broker {
 	unsigned int at_once;  /* as many as were taken in the round before, */
 	uint64_t accepted;     /* if it was that one */
 	struct bucket asks;    /* names that may be asked for outside now */
+	struct bucket tells;   /* refused datagrams that may be told of now, */
+	struct bucket hears;   /* and that may be read: most are told of already */
+	bool deaf;             /* there are none, and nobody listens where they come from */
 
 	unsigned int open; /* connections in use */
 	unsigned int used; /* slots that were ever used */
@@ -223,6 +238,8 @@ struct broker {
 	struct dns_client dns_clients[DNS_CLIENTS];
 	bool head_used[PROXY_HEADS];
 	struct proxy head[PROXY_HEADS];
+	struct refusal refusals[REFUSALS];
+	unsigned int refusal_next; /* the oldest */
 };
 
 extern struct broker broker;
@@ -243,6 +260,13 @@ void resolver_client(unsigned int i); /* it is readable */
 void resolver_idle(void);
 void resolver_answered(int waiters, int error); /* a list of them */
 uint64_t resolver_tick(void);                   /* what is due; when the next is, ms, or 0 */
+
+/* Is it the box itself that has this address? */
+bool broker_is_box(const struct address *a);
+
+/* refused.c */
+void refused_hear(unsigned int i);
+void refused_drop(unsigned int i); /* what waits there */
 
 /* query.c */
 /* The query for a name: one that runs, or a new one that does not yet. NULL: too many. */

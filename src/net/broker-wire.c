@@ -1,4 +1,5 @@
 #include "net/broker.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 
 union control {
 	struct cmsghdr header;
-	char space[CMSG_SPACE(2 * sizeof(int))];
+	char space[CMSG_SPACE(NET_ENDS * sizeof(int))];
 };
 
 int broker_send(int socket, const struct broker_message *m, const void *body, size_t n,
@@ -35,7 +36,7 @@ int broker_send(int socket, const struct broker_message *m, const void *body, si
 }
 
 int broker_receive(int socket, struct broker_message *m, void *body, size_t size, size_t *ret_n,
-	int fds[2], int flags)
+	int fds[NET_ENDS], int flags)
 {
 	struct iovec parts[2] = { { m, sizeof(*m) }, { body, size } };
 	union control control;
@@ -45,7 +46,8 @@ int broker_receive(int socket, struct broker_message *m, void *body, size_t size
 		.msg_controllen = sizeof(control) };
 	ssize_t n;
 
-	fds[0] = fds[1] = -1;
+	for (int i = 0; i < NET_ENDS; i++)
+		fds[i] = -1;
 	do
 		n = recvmsg(socket, &h, MSG_CMSG_CLOEXEC | flags);
 	while (n < 0 && errno == EINTR);
@@ -57,4 +59,10 @@ int broker_receive(int socket, struct broker_message *m, void *body, size_t size
 		memcpy(fds, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
 	*ret_n = (size_t)n - sizeof(*m);
 	return 0;
+}
+
+void broker_close(int fds[NET_ENDS])
+{
+	for (int i = 0; i < NET_ENDS; i++)
+		fd_close(&fds[i]);
 }

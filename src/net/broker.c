@@ -42,6 +42,12 @@ enum {
  */
 enum { ACCEPTS_A_SECOND = 300, ASKS = 1000, ASKS_A_SECOND = 200 };
 
+/*
+ * To send a datagram that is refused costs the box nothing, and the record is to last. What is
+ * above this is not even read for a second, and then dropped; that is told.
+ */
+enum { TELLS = 200, TELLS_A_SECOND = 10, HEARS = 2000, HEARS_A_SECOND = 500 };
+
 enum { PAGE = 4096, OWN_AS_A_RULE = 64 };
 
 struct broker broker __attribute__((aligned(PAGE)));
@@ -101,6 +107,7 @@ void broker_limit(enum limit which)
 		[LIMIT_CONNECTION_RATE] = "connections a second",
 		[LIMIT_LOOKUP_RATE] = "lookups a second",
 		[LIMIT_TRAFFIC] = "traffic",
+		[LIMIT_REFUSAL_RATE] = "refused datagrams a second",
 	};
 	struct net_event e = { .kind = NET_LIMIT };
 
@@ -133,12 +140,34 @@ static void fill_rate(void)
 		fill(&broker.rate, rate, rate / 4 + 1);
 }
 
+/* Whether there are any left is asked before there are more: a flood is one of a second. */
+static void pace_refused(void)
+{
+	const bool deaf = broker.tells.left < (broker.deaf ? TELLS_A_SECOND : 1) ||
+		broker.hears.left < (broker.deaf ? HEARS_A_SECOND : 1);
+
+	fill(&broker.tells, TELLS_A_SECOND, TELLS);
+	fill(&broker.hears, HEARS_A_SECOND, HEARS);
+	if (broker.deaf == deaf)
+		return;
+	broker.deaf = deaf;
+	for (unsigned int i = 0; i < ARRAY_SIZE(broker.refused); i++) {
+		if (broker.refused[i] < 0)
+			continue;
+		if (!deaf)
+			refused_drop(i);
+		if (broker_rewatch(broker.refused[i], WATCH_REFUSED, i, deaf ? 0 : EPOLLIN) < 0)
+			_exit(1);
+	}
+}
+
 static void pace(void)
 {
 	if (!broker.asks.left && broker.put_off != NONE)
 		broker_limit(LIMIT_LOOKUP_RATE);
 	fill(&broker.accepts, ACCEPTS_A_SECOND, BROKER_CONNECTIONS);
 	fill(&broker.asks, ASKS_A_SECOND, ASKS);
+	pace_refused();
 	if (broker.listener < 0 || broker.paused == !broker.accepts.left)
 		return;
 	broker.paused = !broker.accepts.left;
@@ -183,15 +212,26 @@ static void set_port(uint16_t host, uint16_t box, int listener)
 	conn_accept_port((unsigned int)(free - broker.ports));
 }
 
-static void listen_to_box(const int fds[2])
+/* All by level: a flood is read a part at a time, between everything else. */
+static void listen_to_box(const int fds[NET_ENDS])
 {
-	broker.listener = fds[0];
-	broker.resolver = fds[1];
-	conn_tune(fds[0]);
-	/* These two by level: a flood is read a part at a time, between everything else. */
-	if (broker_watch(fds[0], WATCH_LISTENER, 0, EPOLLIN) < 0 ||
-		(fds[1] >= 0 && broker_watch(fds[1], WATCH_RESOLVER, 0, EPOLLIN) < 0))
-		_exit(1);
+	static const struct {
+		enum watch what;
+		unsigned int index;
+	} of[NET_ENDS] = {
+		[END_LISTENER] = { WATCH_LISTENER, 0 },
+		[END_RESOLVER] = { WATCH_RESOLVER, 0 },
+		[END_REFUSED_V4] = { WATCH_REFUSED, 0 },
+		[END_REFUSED_V6] = { WATCH_REFUSED, 1 },
+	};
+
+	broker.listener = fds[END_LISTENER];
+	broker.resolver = fds[END_RESOLVER];
+	broker.refused[0] = fds[END_REFUSED_V4];
+	broker.refused[1] = fds[END_REFUSED_V6];
+	for (int i = 0; i < NET_ENDS; i++)
+		if (fds[i] >= 0 && broker_watch(fds[i], of[i].what, of[i].index, EPOLLIN) < 0)
+			_exit(1);
 }
 
 /* One word of its: it says little, and is told of again what is left. */
@@ -199,7 +239,7 @@ static void hear_supervisor(void)
 {
 	struct policy_rule rule;
 	struct broker_message m;
-	int fds[2], rc;
+	int fds[NET_ENDS], rc;
 	size_t n;
 
 	rc = broker_receive(broker.supervisor, &m, &rule, sizeof(rule), &n, fds, MSG_DONTWAIT);
@@ -219,8 +259,26 @@ static void hear_supervisor(void)
 		conn_spare_came(take_fd(&fds[0]));
 	else if (m.word == BROKER_END)
 		broker.ending = true;
-	fd_close(&fds[0]);
-	fd_close(&fds[1]);
+	broker_close(fds);
+}
+
+/* Loopback and the two addresses that the box has on it: box/native/egress.c. */
+bool broker_is_box(const struct address *a)
+{
+	static const struct {
+		struct address net;
+		unsigned int bits;
+	} own[] = {
+		{ { ADDRESS_V4, { 127 } }, 8 },
+		{ { ADDRESS_V4, { 198, 18, 0, 2 } }, 32 },
+		{ { ADDRESS_V6, { [15] = 1 } }, 128 },
+		{ { ADDRESS_V6, { 0xfd, 0x63, 0x61, 0x72, 0x72, 0x65, 0x6c, [15] = 2 } }, 128 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		if (address_within(a, &own[i].net, own[i].bits))
+			return true;
+	return false;
 }
 
 /* ---- the loop ---- */
@@ -254,6 +312,9 @@ static void dispatch(const struct epoll_event *e)
 	case WATCH_PORT:
 		conn_accept_port(index);
 		break;
+	case WATCH_REFUSED:
+		refused_hear(index);
+		break;
 	}
 }
 
@@ -277,7 +338,7 @@ static int timeout(uint64_t due)
 				       : broker_due(due, broker.now + RATE_TICK_MS);
 	if (!broker.trimmed)
 		due = broker_due(due, broker.now + QUIET_MS);
-	if (broker.paused || (broker.put_off != NONE && !broker.asks.left))
+	if (broker.paused || broker.deaf || (broker.put_off != NONE && !broker.asks.left))
 		due = broker_due(due, broker.now + RATE_TICK_MS);
 	if (!due)
 		return -1;
@@ -386,7 +447,7 @@ static int hear_rules(struct fault *f)
 {
 	struct policy *p = &broker.config->policy;
 	struct broker_message m;
-	int fds[2], rc;
+	int fds[NET_ENDS], rc;
 	size_t n;
 
 	for (unsigned int have = 0; have < p->n; have += (unsigned int)(n / sizeof(*p->rule))) {
@@ -405,7 +466,7 @@ static int hear_config(struct fault *f)
 	struct broker_config *c = broker.config;
 	struct broker_message m;
 	struct broker_terms t;
-	int fds[2], rc;
+	int fds[NET_ENDS], rc;
 	size_t n;
 
 	rc = broker_receive(broker.supervisor, &m, &t, sizeof(t), &n, fds, 0);
@@ -432,6 +493,8 @@ static void begin(void)
 	broker.rate.filled = broker.now;
 	broker.accepts = (struct bucket){ BROKER_CONNECTIONS, broker.now };
 	broker.asks = (struct bucket){ ASKS, broker.now };
+	broker.tells = (struct bucket){ TELLS, broker.now };
+	broker.hears = (struct bucket){ HEARS, broker.now };
 	broker.bytes_left = broker.config->bytes ? broker.config->bytes : UINT64_MAX;
 	fill_rate();
 	resolver_init();
@@ -448,11 +511,10 @@ int broker_main(void)
 	struct broker_message m = { .word = BROKER_READY };
 	int rc, heard;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	prctl(PR_SET_NAME, BROKER_ARGV0, 0, 0, 0); /* it is "exe" by how it was executed */
 	signal(SIGPIPE, SIG_IGN);
 	broker.supervisor = BROKER_SOCKET;
-	broker.listener = broker.resolver = NONE;
+	broker.listener = broker.resolver = broker.refused[0] = broker.refused[1] = NONE;
 	broker.config = &broker.known;
 	broker.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (broker_watch(broker.supervisor, WATCH_SUPERVISOR, 0, EPOLLIN) < 0) {

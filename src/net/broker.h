@@ -13,7 +13,7 @@
  *	CONFIG          ─▶
  *	RULE ...        ─▶    as many as that said
  *	                ◀─    READY, or FAULT
- *	LISTEN + 2 fds  ─▶    the box's listener and its resolver's socket
+ *	LISTEN + fds    ─▶    the sockets of the box's network: enum net_end
  *	                ◀─    EVENT ...                           net/event.h
  *	RULE ...        ─▶    one more rule of the policy
  *	PORT + 1 fd     ─▶    a listener of the host, for a server in the box
@@ -76,13 +76,14 @@ struct broker_terms {
 	uint64_t rate;        /* bytes a second; 0: any */
 };
 
-/* Send with up to 2 descriptors; body may be NULL. 0 or -errno. */
+/* Send with up to NET_ENDS descriptors; body may be NULL. 0 or -errno. */
 int broker_send(int socket, const struct broker_message *m, const void *body, size_t n,
 	const int *fds, size_t fd_count, int flags);
 
-/* Receive; *ret_n is the body's length; fds[2] are -1 where there is none. 0 or -errno. */
+/* Receive; *ret_n is the body's length; fds are -1 where there is none. 0 or -errno. */
 int broker_receive(int socket, struct broker_message *m, void *body, size_t size, size_t *ret_n,
-	int fds[2], int flags);
+	int fds[NET_ENDS], int flags);
+void broker_close(int fds[NET_ENDS]);
 
 /* The broker's whole life; what main() returns. */
 int broker_main(void);

@@ -51,7 +51,7 @@ bool net_event_is_sane(const struct net_event *e)
 {
 	size_t n = strnlen(e->name, sizeof(e->name));
 
-	if (e->kind < NET_LOOKUP || e->kind > NET_LOST || e->reason > POLICY_NO_NAME)
+	if (e->kind < NET_LOOKUP || e->kind > NET_LOST || e->reason > POLICY_DATAGRAM)
 		return false;
 	if (!is_bool(&e->allowed) || !is_bool(&e->inbound) || n == sizeof(e->name))
 		return false;
@@ -59,7 +59,7 @@ bool net_event_is_sane(const struct net_event *e)
 		return false;
 	if (e->error < 0 || e->error > ERRNO_MOST)
 		return false;
-	if (e->kind == NET_CLOSE && !e->id)
+	if ((e->kind == NET_CLOSE && !e->id) || (e->kind == NET_DATAGRAM && e->allowed))
 		return false;
 	return is_address(&e->address);
 }

@@ -15,15 +15,16 @@ enum net_event_kind {
 	NET_CLOSE,      /* one that was made is over: bytes, duration */
 	NET_HELD,       /* a connection to an unknown host waits for the user's answer */
 	NET_LIMIT,      /* a limit of the box was reached: `name` says which */
+	NET_DATAGRAM,   /* one of UDP was refused: none is ever passed on */
 	NET_LOST,       /* the broker is gone, and the network with it (from the supervisor) */
 };
 
 struct net_event {
 	uint8_t kind;    /* enum net_event_kind */
-	uint8_t reason;  /* enum policy_reason, of LOOKUP, CONNECT */
+	uint8_t reason;  /* enum policy_reason, of LOOKUP, CONNECT, DATAGRAM */
 	bool allowed;    /* by the policy; a dial can fail nevertheless */
 	bool inbound;    /* CONNECT, CLOSE: from the host to a server in the box */
-	uint16_t port;   /* CONNECT, CLOSE, HELD */
+	uint16_t port;   /* CONNECT, CLOSE, HELD, DATAGRAM */
 	uint16_t type;   /* LOOKUP: the question's */
 	int32_t error;   /* errno of a lookup or dial that failed, or 0 */
 	uint64_t id;     /* of a connection: the same in its CONNECT and CLOSE, never 0 */

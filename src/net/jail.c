@@ -7,10 +7,10 @@
  * the first in the list. Of fcntl(2) only the size of a pipe may be set: another of its
  * commands sends signals to any process of the user. Anything else answers EPERM.
  *
- * Landlock says once more that there are no files. Its network rights could also name the
- * ports that may be dialled, but a rule that is added while the box runs would then come
- * too late; what may be dialled is the policy's matter, and that nothing may be bound is
- * Landlock's.
+ * Landlock says once more that there are no files, and that nothing may be bound. It could also
+ * name the ports that may be dialled, but never one more: `carrel allow` and an answer to a
+ * question add ports while the box runs, and so does `carrel port`, for which the broker dials
+ * into the box. What may be dialled is the policy's matter.
  */
 #include "net/jail.h"
 #include "base/fault.h"

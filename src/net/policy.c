@@ -33,6 +33,7 @@ const char *policy_reason_text(enum policy_reason reason)
 		[POLICY_PRIVATE] = "not a public address",
 		[POLICY_SELF] = "an address of this machine",
 		[POLICY_NO_NAME] = "not a host name",
+		[POLICY_DATAGRAM] = "UDP is not passed on",
 	};
 
 	return text[reason];

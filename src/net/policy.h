@@ -111,6 +111,7 @@ enum policy_reason {
 	POLICY_PRIVATE,  /* no: not an address of the public Internet */
 	POLICY_SELF,     /* no: an address of the host itself */
 	POLICY_NO_NAME,  /* no: not a host name */
+	POLICY_DATAGRAM, /* no: UDP, whatever the host; the box's kernel says so */
 };
 
 struct verdict {

@@ -17,7 +17,7 @@ bool layout_in_system(const char *path); /* is it in or below one of them? */
 
 struct layout_etc {
 	const char *name;       /* below /etc */
-	bool copy;              /* a small file: to copy it costs less than a mount */
+	bool copy;              /* a page at most: to copy it costs less than a mount */
 	bool only_with_network; /* the host's own only when the box shares its network */
 };
 extern const struct layout_etc layout_etc[];

@@ -88,7 +88,7 @@ struct frame {
 	gid_t gid, host_gid;
 	unsigned long namespaces; /* CLONE_NEW* bits */
 	enum network network;
-	bool proxy; /* the broker is asked as a proxy; nothing is redirected to it */
+	bool proxy; /* the broker is asked as a proxy; nothing comes to it by itself */
 	bool nest;
 	unsigned long long scratch, scratch_inodes; /* of the box's own file system */
 };

@@ -32,6 +32,12 @@ static inline bool network_is_brokered(enum network network)
 	return network == NETWORK_ALLOW || network == NETWORK_OPEN;
 }
 
+/*
+ * Sockets of a brokered network, made in the box's namespace for the broker: of the last two
+ * the kernel says which datagrams it refused. -1 where there is none.
+ */
+enum net_end { END_LISTENER, END_RESOLVER, END_REFUSED_V4, END_REFUSED_V6, NET_ENDS };
+
 /* An entry of the policy, as it was written: net/policy.h has the language. */
 struct request_host {
 	const char *entry;
@@ -97,15 +103,15 @@ struct part {
 	const char *const
 		*own_dirs; /* in it, private to the project; NULL-terminated, or NULL */
 	const char *const *own_files; /* the same, files */
-	const char *const *traces;    /* in it: tells of other projects, and is not seen */
+	const char *const *traces;    /* in it: tells of other projects, and is not seen; a new
+				       * one goes to the end, see make_hiding() */
 	bool whole;                   /* all of it is private: nothing of the user's is seen */
 	const char *plugins; /* in it: names directories elsewhere, see run/leads.h; or NULL */
 };
 
-/* A file on top of a part. */
+/* A file on top of a part, also where an earlier box left another one: a login, say. */
 struct part_file {
 	const char *part, *name, *text;
-	bool always; /* also where an earlier box left another one: a login it made up, say */
 };
 
 /* A directory of the user's that the box sees, and changes on a layer of its own. */

@@ -17,6 +17,7 @@ enum {
 	INSIDE_ROOT_ID = 1000, /* clients refuse to run unattended as uid 0 */
 	DEFAULT_PIDS = 4096,
 	SCRATCH_INODES = 1000000,
+	LARGEST_PAGE = 64 * 1024,
 };
 
 #define GIB (1ULL << 30)
@@ -75,6 +76,12 @@ int plan_name(const struct request *r, const char *workspace, const char **ret, 
 	return 0;
 }
 
+/* The kernel gives whole pages, of 64 KiB at most: what the plan says is what there is. */
+static unsigned long long whole_pages(unsigned long long bytes)
+{
+	return (bytes + LARGEST_PAGE - 1) / LARGEST_PAGE * LARGEST_PAGE;
+}
+
 void plan_frame(const struct request *r, uid_t uid, gid_t gid, unsigned long long ram,
 	struct frame *ret)
 {
@@ -93,7 +100,7 @@ void plan_frame(const struct request *r, uid_t uid, gid_t gid, unsigned long lon
 		.network = r->network,
 		.proxy = r->proxy,
 		.nest = r->nest,
-		.scratch = r->limits.scratch ? r->limits.scratch : share,
+		.scratch = whole_pages(r->limits.scratch ? r->limits.scratch : share),
 		.scratch_inodes = SCRATCH_INODES,
 	};
 }
@@ -136,7 +143,7 @@ static int resolve_layers(const struct request *r, const struct host *h, struct 
 			"without it");
 		return fault_fix(f,
 			"Linux 5.13 or later with 'landlock' in the list of LSMs is "
-			"needed (boot with lsm=landlock,... ); see carrel check.");
+			"needed (boot with lsm=landlock,...).");
 	}
 	if (r->network == NETWORK_HOST && p->landlock_abi < 6)
 		vec_push(&p->notices,

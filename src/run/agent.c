@@ -34,7 +34,11 @@ enum { MOST_LOGIN = 1 << 20, MOST_CONFIG = 16 << 20 };
 
 int agent_workspace(const struct request *r, const char **ret, struct fault *f)
 {
-	const char *real = fd_real_path(r->workspace ? r->workspace : ".");
+	char cwd[PATH_MAX];
+	/* The kernel's own answer is canonical, or says that it leads nowhere. */
+	bool here = !r->workspace && getcwd(cwd, sizeof(cwd)) && cwd[0] == '/';
+	const char *real =
+		here ? mem_strdup(cwd) : fd_real_path(r->workspace ? r->workspace : ".");
 
 	if (!real)
 		return fault_set(f, errno, "workspace %s",
@@ -47,7 +51,7 @@ int agent_workspace(const struct request *r, const char **ret, struct fault *f)
 
 static bool is_script(const char *path)
 {
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	auto_close int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	char head[2] = "";
 
 	return fd >= 0 && read(fd, head, 2) == 2 && head[0] == '#' && head[1] == '!';
@@ -152,9 +156,6 @@ static void find_login(const struct harness *h, const struct agent *a, struct jo
 			vec_push(&job->variables, h->variables[i]);
 	if (!job->headless && h->keys)
 		job->key_tail = key_tail(getenv(h->keys[0]));
-	if (h->role && job->kind != HOME_DECLARED)
-		job->instructions =
-			fd_read_file(AT_FDCWD, path_join(job->home, h->role), MOST_LOGIN);
 	if (h->config)
 		job->config =
 			fd_read_file(AT_FDCWD, path_join(job->home, h->config), MOST_CONFIG);

@@ -23,6 +23,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,13 +38,21 @@ enum {
 
 /* ---- the start ---- */
 
-/* Shares our memory until it executes: it must leave all of it as it is. */
+/*
+ * Shares our memory until it executes: it must leave all of it as it is.
+ *
+ * What is sent to all of the job (Ctrl-C without a terminal of the box's own, timeout(1), a
+ * service that is stopped) we pass on to the box, which may go on and needs its network. It is
+ * not for the broker: that ends when it is told to, or with us.
+ */
 static _Noreturn void child(int given)
 {
 	static char *const argv[] = { (char *)BROKER_ARGV0, NULL }, *const envp[] = { NULL };
-	sigset_t none;
+	sigset_t all;
 	int rc, null;
 
+	/* Before anything can stop it: stopped, it would not see that we are gone. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	/* The socket into its place, and nothing behind it. */
 	rc = given == BROKER_SOCKET ? fcntl(given, F_SETFD, 0) : dup2(given, BROKER_SOCKET);
 	if (rc < 0 || fd_close_range(BROKER_SOCKET + 1, ~0U) < 0)
@@ -52,18 +61,21 @@ static _Noreturn void child(int given)
 	for (int fd = 0; fd < BROKER_SOCKET; fd++)
 		if (null < 0 || dup2(null, fd) < 0)
 			_exit(127);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
 	execve("/proc/self/exe", argv, envp);
 	_exit(127);
 }
 
-int broker_start(struct broker_link *l, struct fault *f)
+static int spawn(struct broker_link *l, struct fault *f)
 {
+	/* The longest policy fits, unread: the box runs, and we do not wait for it. */
+	const int room = POLICY_RULES * (int)sizeof(struct policy_rule);
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return fault_set(f, errno, "make the broker's socket");
+	setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	l->pid = vfork();
 	if (l->pid == 0)
 		child(ends[1]);
@@ -105,8 +117,7 @@ static int send_rules(int socket, const struct policy *policy)
 	return rc;
 }
 
-int broker_configure(struct broker_link *l, const struct policy *policy, const struct plan *p,
-	struct fault *f)
+static int configure(struct broker_link *l, const struct policy *policy, const struct plan *p)
 {
 	const struct broker_message m = { .word = BROKER_CONFIG };
 	const struct broker_terms terms = {
@@ -120,51 +131,21 @@ int broker_configure(struct broker_link *l, const struct policy *policy, const s
 		.bytes = p->limits.traffic,
 		.rate = p->limits.rate,
 	};
-	int rc;
+	int rc = broker_send(l->socket, &m, &terms, sizeof(terms), NULL, 0, 0);
 
-	if (!l->on)
-		return 0;
 	l->rules = policy->n;
-	rc = broker_send(l->socket, &m, &terms, sizeof(terms), NULL, 0, 0);
-	if (rc == 0)
-		rc = send_rules(l->socket, policy);
+	return rc < 0 ? rc : send_rules(l->socket, policy);
+}
+
+static int start(struct broker_link *l, const struct policy *policy, const struct plan *p,
+	struct fault *f)
+{
+	int rc = spawn(l, f);
+
+	if (rc < 0)
+		return rc;
+	rc = configure(l, policy, p);
 	return rc < 0 ? fault_set(f, -rc, "start the broker of the box's network") : 0;
-}
-
-/* It says that it is ready, or what is wrong, or nothing because it is gone. */
-int broker_ready(struct broker_link *l, struct fault *f)
-{
-	struct broker_message m;
-	struct fault told;
-	int fds[2], rc;
-	size_t n = 0;
-
-	if (!l->on)
-		return 0;
-	rc = broker_receive(l->socket, &m, &told, sizeof(told), &n, fds, 0);
-	fd_close(&fds[0]);
-	fd_close(&fds[1]);
-	if (rc == 0 && m.word == BROKER_READY)
-		return 0;
-	if (rc == 0 && m.word == BROKER_FAULT && n == sizeof(told))
-		*f = told;
-	else
-		fault_set(f, rc < 0 ? -rc : EPROTO, "start the broker of the box's network");
-	strcpy(f->step, "broker");
-	return f->err ? -f->err : -EINVAL;
-}
-
-int broker_listen(struct broker_link *l, int net[2], struct fault *f)
-{
-	const struct broker_message m = { .word = BROKER_LISTEN };
-	int rc;
-
-	if (!l->on)
-		return 0;
-	rc = broker_send(l->socket, &m, NULL, 0, net, net[1] < 0 ? 1 : 2, 0);
-	fd_close(&net[0]);
-	fd_close(&net[1]);
-	return rc < 0 ? fault_set(f, -rc, "give the broker the box's network") : 0;
 }
 
 /* ---- what it says ---- */
@@ -186,6 +167,8 @@ static void leave(struct broker_link *l)
 
 static void stop(struct broker_link *l)
 {
+	if (!l->on)
+		return;
 	leave(l);
 	kill(l->pid, SIGKILL);
 	while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
@@ -230,28 +213,132 @@ static void owe(struct broker_link *l, unsigned int n)
 		l->need(l->need_ctx, n);
 }
 
+/* In so far as it is one: it has touched nothing of the box's yet, but who knows. */
+static void take_fault(struct broker_link *l, const struct fault *told)
+{
+	l->fault = *told;
+	l->fault.step[0] = '\0';
+	l->fault.text[sizeof(l->fault.text) - 1] = '\0';
+	l->fault.fix[sizeof(l->fault.fix) - 1] = '\0';
+}
+
 /* One word of the broker; false when there is none now, or there will be no more. */
 static bool hear(struct broker_link *l, int flags)
 {
 	struct broker_message m;
-	struct net_event e;
-	int fds[2], rc;
+	union {
+		struct net_event event;
+		struct fault fault;
+	} told;
+	int fds[NET_ENDS], rc;
 	size_t n = 0;
 
-	rc = broker_receive(l->socket, &m, &e, sizeof(e), &n, fds, flags);
-	fd_close(&fds[0]);
-	fd_close(&fds[1]);
+	rc = broker_receive(l->socket, &m, &told, sizeof(told), &n, fds, flags);
+	/* It ended with something of ours unread, says the kernel once; then come its words. */
+	if (rc == -ECONNRESET)
+		rc = broker_receive(l->socket, &m, &told, sizeof(told), &n, fds, flags);
+	broker_close(fds);
 	if (rc == -EAGAIN)
 		return false;
-	if (rc == 0 && m.word == BROKER_EVENT && n == sizeof(e))
-		take_event(l, &e);
+	if (rc == 0 && m.word == BROKER_EVENT && n == sizeof(told.event))
+		take_event(l, &told.event);
+	else if (rc == 0 && m.word == BROKER_READY && !l->ready)
+		l->ready = true;
 	else if (rc == 0 && m.word == BROKER_NEED && m.value <= BROKER_SPARE - l->owed)
 		owe(l, m.value);
 	else if (rc == 0 && m.word == BROKER_DONE && l->ending)
 		leave(l);
-	else
+	else {
+		if (rc == 0 && m.word == BROKER_FAULT && !l->ready && n == sizeof(told.fault))
+			take_fault(l, &told.fault);
 		lose(l);
+	}
 	return l->on;
+}
+
+/* ---- when it is needed, and when it is gone ---- */
+
+void broker_expect(struct broker_link *l, const struct policy *policy, const struct plan *p,
+	int net[NET_ENDS])
+{
+	l->expected = true;
+	l->parsed = mem_alloc(sizeof(*l->parsed)); /* now: nothing allocates in the loop */
+	l->policy = policy;
+	l->plan = p;
+	for (int i = 0; i < NET_ENDS; i++)
+		l->net[i] = take_fd(&net[i]);
+}
+
+bool broker_is_there(const struct broker_link *l)
+{
+	return l->on || l->expected;
+}
+
+/*
+ * The broker has its own; of ours the listener is kept, for the time after it. With nobody to
+ * hear them, connections would reach whoever in the box listens on their port.
+ */
+static void let_go(struct broker_link *l)
+{
+	l->expected = false;
+	for (int i = 0; i < NET_ENDS; i++)
+		if (i != END_LISTENER)
+			fd_close(&l->net[i]);
+}
+
+/*
+ * It enters its jail before it reads any of what is sent here, and says READY, or what is
+ * wrong, when it likes: whoever waits in the box waits for the broker, we do not.
+ */
+static void wake(struct broker_link *l)
+{
+	const struct broker_message m = { .word = BROKER_LISTEN };
+	size_t n = 0;
+	int rc;
+
+	if (!l->expected)
+		return;
+	rc = start(l, l->policy, l->plan, &l->fault);
+	while (n < NET_ENDS && l->net[n] >= 0)
+		n++;
+	if (rc == 0)
+		rc = broker_send(l->socket, &m, NULL, 0, l->net, n, 0);
+	let_go(l);
+	/* If it ended before it was told all, its last word says why. */
+	while (rc < 0 && l->on && hear(l, MSG_DONTWAIT))
+		;
+	if (rc < 0 && !l->lost)
+		lose(l);
+}
+
+/* In the broker's stead: what connects is closed, which resets it (box/native/egress.c). */
+static void refuse(const struct broker_link *l)
+{
+	int fd;
+
+	for (int i = 0; i < EVENTS; i++) {
+		fd = accept4(l->net[END_LISTENER], NULL, NULL, SOCK_CLOEXEC);
+		if (fd < 0)
+			return;
+		close(fd);
+	}
+}
+
+int broker_try(struct broker_link *l, const struct policy *policy, const struct plan *p,
+	struct fault *f)
+{
+	int rc = start(l, policy, p, f);
+
+	while (rc == 0 && l->on && !l->ready)
+		hear(l, 0);
+	if (rc == 0 && l->ready)
+		return 0;
+	if (rc == 0)
+		*f = l->fault;
+	if (!f->text[0])
+		fault_set(f, EPROTO, "start the broker of the box's network");
+	strcpy(f->step, "broker");
+	return f->err ? -f->err : -EINVAL;
 }
 
 /*
@@ -266,15 +353,28 @@ int broker_timeout(const struct broker_link *l)
 	return left > 0 ? (int)left : -1;
 }
 
-void broker_poll(const struct broker_link *l, struct pollfd *pfd)
+void broker_poll(const struct broker_link *l, struct pollfd *fds)
 {
-	*pfd = (struct pollfd){ .fd = l->on && broker_timeout(l) < 0 ? l->socket : -1,
-		.events = POLLIN };
+	for (int i = 0; i < BROKER_FDS; i++)
+		fds[i] =
+			(struct pollfd){ .fd = l->expected ? l->net[i] : -1, .events = POLLIN };
+	if (l->on && broker_timeout(l) < 0)
+		fds[0].fd = l->socket;
+	if (l->lost)
+		fds[0].fd = l->net[END_LISTENER];
 }
 
-void broker_serve(struct broker_link *l, const struct pollfd *pfd)
+void broker_serve(struct broker_link *l, const struct pollfd *fds)
 {
-	if (!l->on || !pfd->revents)
+	bool asked = false;
+
+	for (int i = 0; i < BROKER_FDS; i++)
+		asked |= fds[i].revents != 0;
+	if (asked && l->lost)
+		refuse(l);
+	if (asked)
+		wake(l);
+	if (!l->on || !fds[0].revents)
 		return;
 	for (int i = 0; i < EVENTS && hear(l, MSG_DONTWAIT); i++)
 		;
@@ -285,19 +385,20 @@ void broker_serve(struct broker_link *l, const struct pollfd *pfd)
 
 int broker_allow(struct broker_link *l, const char *entry, bool deny, struct fault *f)
 {
-	static struct policy parsed;
+	struct policy *const parsed = l->parsed;
 	const struct broker_message m = { .word = BROKER_RULE };
 	int rc;
 
+	wake(l);
 	if (!l->on)
-		return fault_set(f, 0, "the box has no network that this could change");
-	rc = egress_entry(entry, deny, &parsed, f);
+		return fault_set(f, 0, "its network has ended: there is nothing to change");
+	rc = egress_entry(entry, deny, parsed, f);
 	/* Never a denial that is thought to hold and was dropped. */
-	if (rc == 0 && l->rules + parsed.n > POLICY_RULES)
+	if (rc == 0 && l->rules + parsed->n > POLICY_RULES)
 		rc = fault_set(f, 0, "'%s' is one too many: a box has room for %d rules",
 			str_visible(entry), POLICY_RULES);
-	for (unsigned int i = 0; rc == 0 && i < parsed.n; i++) {
-		rc = broker_send(l->socket, &m, &parsed.rule[i], sizeof(parsed.rule[i]), NULL,
+	for (unsigned int i = 0; rc == 0 && i < parsed->n; i++) {
+		rc = broker_send(l->socket, &m, &parsed->rule[i], sizeof(parsed->rule[i]), NULL,
 			0, MSG_DONTWAIT);
 		if (rc < 0)
 			fault_set(f, -rc, "tell the broker");
@@ -311,10 +412,12 @@ int broker_port(struct broker_link *l, int listener, struct port_pair pair)
 {
 	const struct broker_message m = { .word = BROKER_PORT,
 		.value = (uint32_t)pair.host << 16 | pair.box };
-	int rc = l->on
-		? broker_send(l->socket, &m, NULL, 0, &listener, listener >= 0, MSG_DONTWAIT)
-		: -EPIPE;
+	int rc = -EPIPE;
 
+	wake(l);
+	if (l->on)
+		rc = broker_send(l->socket, &m, NULL, 0, &listener, listener >= 0,
+			MSG_DONTWAIT);
 	fd_close(&listener);
 	return rc;
 }
@@ -332,10 +435,27 @@ void broker_spare(struct broker_link *l, int fd)
 
 /* ---- the end ---- */
 
+/*
+ * Has the box asked for anything that we did not see before it ended? Who is refused does not
+ * wait for the broker, and it is to be told of all the same.
+ */
+static bool is_asked(const struct broker_link *l)
+{
+	struct pollfd fds[NET_ENDS];
+
+	for (int i = 0; i < NET_ENDS; i++)
+		fds[i] = (struct pollfd){ .fd = l->net[i], .events = POLLIN };
+	return poll(fds, NET_ENDS, 0) > 0;
+}
+
 void broker_ask_end(struct broker_link *l)
 {
 	const struct broker_message m = { .word = BROKER_END };
 
+	if (l->expected && is_asked(l))
+		wake(l);
+	if (l->expected)
+		let_go(l);
 	if (!l->on || l->ending)
 		return;
 	l->ending = true;
@@ -347,15 +467,17 @@ void broker_ask_end(struct broker_link *l)
 /* It has so long for all it has to say: one that talks for ever is not listened to. */
 void broker_end(struct broker_link *l)
 {
-	const long long until = now_ms() + END_MS;
+	long long until, left;
 	struct pollfd pfd;
-	long long left;
 
 	broker_ask_end(l);
+	if (!l->on)
+		return;
+	until = now_ms() + END_MS;
 	while (l->on && (left = until - now_ms()) > 0) {
 		if (hear(l, MSG_DONTWAIT) || !l->on)
 			continue;
-		broker_poll(l, &pfd);
+		pfd = (struct pollfd){ .fd = l->socket, .events = POLLIN };
 		if (poll(&pfd, 1, (int)left) <= 0)
 			break;
 	}
@@ -365,6 +487,7 @@ void broker_end(struct broker_link *l)
 
 void broker_kill(struct broker_link *l)
 {
-	if (l->on)
-		stop(l);
+	if (l->expected)
+		let_go(l);
+	stop(l);
 }

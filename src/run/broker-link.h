@@ -1,27 +1,28 @@
 /*
  * run/broker-link.h - the supervisor's side of the broker
  *
- *	broker_start(&l, f);                   beside the making of the box
- *	broker_configure(&l, policy, p, f);
- *	journal_open(&l.journal, box, f);      or its events are not recorded; meanwhile
- *	broker_ready(&l, f);                   it has shut itself in
- *	broker_listen(&l, box.net);            from now on the box has a network
- *	broker_poll(&l, &pfd); poll(...); broker_serve(&l, &pfd);
- *	broker_ask_end(&l);                    the box is dead; there is other work to do
- *	broker_end(&l);                        the last events
+ *	broker_expect(&l, policy, plan, box.net);   from now on the box has a network
+ *	broker_poll(&l, fds); poll(...); broker_serve(&l, fds);
+ *	broker_ask_end(&l);                         the box is dead; there is other work to do
+ *	broker_end(&l);                             the last events
  *
- * A struct broker_link of zeros is that of a box without a broker, and all calls but
- * broker_start() are allowed on it.
+ * The broker is started when the box first asks for anything, or when it is told anything:
+ * many boxes never do, and none waits for it before its command runs. Until then the box's
+ * sockets are held here and nothing is read from them.
+ *
+ * A struct broker_link of zeros is that of a box without a broker, and all calls are allowed
+ * on it.
  */
 #ifndef RUN_BROKER_LINK_H
 #define RUN_BROKER_LINK_H
 
 #include "run/journal.h"
+#include "plan/request.h"
+#include "base/fault.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-struct fault;
 struct net_event;
 struct plan;
 struct policy;
@@ -30,8 +31,9 @@ struct port_pair;
 
 struct broker_link {
 	/* For the caller to read. */
-	bool on;
-	bool lost;                /* it ended before the box did */
+	bool on;                  /* it runs */
+	bool lost;                /* it ended before the box did, or could not start: */
+	struct fault fault;       /* why, if that is known */
 	unsigned int connections; /* that are open now */
 	struct journal journal;
 
@@ -43,27 +45,38 @@ struct broker_link {
 	void *need_ctx;
 
 	/* Private. */
+	bool expected; /* it is to be started when there is something to do, and told this: */
+	const struct policy *policy;
+	const struct plan *plan;
+	int net[NET_ENDS];  /* the box's sockets, until the broker has them; or -1 */
+	bool ready;         /* it has shut itself in */
 	bool prompt;        /* it asks for sockets, or ends: then every word is heard at once */
 	long long until;    /* ms: until then its events wait; 0: they do not */
 	bool ending;        /* it was told that the box is dead */
 	unsigned int rules; /* that its policy has by now */
-	unsigned int owed;  /* sockets that it asked for and has not got */
+	struct policy *parsed; /* room for an entry more */
+	unsigned int owed;     /* sockets that it asked for and has not got */
 	int socket;
 	pid_t pid;
 };
 
-int broker_start(struct broker_link *l, struct fault *f);
-int broker_configure(struct broker_link *l, const struct policy *policy, const struct plan *p,
+/* Takes the descriptors: from the moment it runs only the broker has them. */
+void broker_expect(struct broker_link *l, const struct policy *policy, const struct plan *p,
+	int net[NET_ENDS]);
+
+/* Does the box have a broker, or is one expected? */
+bool broker_is_there(const struct broker_link *l);
+
+/* Start it, and wait until it has shut itself in: to see whether that works. */
+int broker_try(struct broker_link *l, const struct policy *policy, const struct plan *p,
 	struct fault *f);
-int broker_ready(struct broker_link *l, struct fault *f);
 
-/* Takes the descriptors: they are closed here, and only the broker has them. */
-int broker_listen(struct broker_link *l, int net[2], struct fault *f);
+enum { BROKER_FDS = NET_ENDS };
 
-/* What poll(2) is to wait for, and how long at most; -1: for ever. */
+/* What poll(2) is to wait for, BROKER_FDS of them, and how long at most; -1: for ever. */
 int broker_timeout(const struct broker_link *l);
-void broker_poll(const struct broker_link *l, struct pollfd *pfd);
-void broker_serve(struct broker_link *l, const struct pollfd *pfd);
+void broker_poll(const struct broker_link *l, struct pollfd *fds);
+void broker_serve(struct broker_link *l, const struct pollfd *fds);
 
 /* Add the rules of an entry to the running box's policy. */
 int broker_allow(struct broker_link *l, const char *entry, bool deny, struct fault *f);

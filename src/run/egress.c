@@ -8,11 +8,15 @@
 #include "run/host-presets.h"
 #include "net/policy.h"
 #include "base/fault.h"
+#include "base/mem.h"
 
 #include <string.h>
 
-/* 300 KiB, of which a few pages are ever touched. */
-static struct policy policy;
+/*
+ * 300 KiB, of which a few pages are ever touched, from memory that is made for that: a static
+ * one would lie between small things that are needed, and spread them over more pages.
+ */
+static struct policy *policy;
 
 /* The two files of the user's are read only for whom they matter to. */
 static const struct policy_preset unread[] = { { .name = "@npm" }, { .name = "@debian" } };
@@ -46,7 +50,7 @@ static int add_entries(const struct request *r, struct fault *f)
 		vec_push(&entries,
 			((struct policy_entry){
 				.text = h->entry, .origin = h->origin, .deny = h->deny }));
-	return parse(&policy, entries.v, entries.n, f);
+	return parse(policy, entries.v, entries.n, f);
 }
 
 int egress_entry(const char *text, bool deny, struct policy *ret, struct fault *f)
@@ -60,12 +64,14 @@ int egress_entry(const char *text, bool deny, struct policy *ret, struct fault *
 static void check_list(const struct agent *a, const said_vec *list, const char *key, bool deny,
 	problems *bad)
 {
-	static struct policy unused;
+	static struct policy *unused;
 
+	if (!unused)
+		unused = mem_alloc(sizeof(*unused));
 	vec_each(entry, list) {
 		struct fault f = { 0 };
 
-		if (egress_entry(entry->text, deny, &unused, &f) < 0)
+		if (egress_entry(entry->text, deny, unused, &f) < 0)
 			manifest_problem(bad, entry->at, manifest_field(a, key), "%s%s%s",
 				fault_line(&f), f.fix[0] ? ". " : "", f.fix);
 	}
@@ -83,9 +89,11 @@ int egress_policy(const struct request *r, const struct policy **ret, struct fau
 	int rc = 0;
 
 	if (network_is_brokered(r->network)) {
-		policy_init(&policy, r->network == NETWORK_OPEN);
+		if (!policy)
+			policy = mem_alloc(sizeof(*policy));
+		policy_init(policy, r->network == NETWORK_OPEN);
 		rc = add_entries(r, f);
-		made = &policy;
+		made = policy;
 	}
 	if (rc == 0)
 		*ret = made;

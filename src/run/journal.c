@@ -278,6 +278,14 @@ static void put_limit(struct json *j, const struct net_event *e)
 	json_string(j, "limit", e->name);
 }
 
+static void put_datagram(struct json *j, const struct net_event *e)
+{
+	json_string(j, "proto", "udp");
+	put_host(j, e);
+	json_number(j, "port", e->port);
+	put_verdict(j, e);
+}
+
 static void put_lost(struct json *j, const struct net_event *e)
 {
 	put_error(j, e);
@@ -292,6 +300,7 @@ static const struct {
 	[NET_CLOSE] = { "close", put_close },
 	[NET_HELD] = { "held", put_connection },
 	[NET_LIMIT] = { "limit", put_limit },
+	[NET_DATAGRAM] = { "datagram", put_datagram },
 	[NET_LOST] = { "lost", put_lost },
 };
 
@@ -347,7 +356,7 @@ static void count(struct journal_sum *sum, const struct net_event *e)
 	if (e->kind == NET_CLOSE) {
 		sum->sent = sum_of(sum->sent, e->sent);
 		sum->received = sum_of(sum->received, e->received);
-	} else if (e->kind == NET_CONNECT || e->kind == NET_LOOKUP) {
+	} else if (e->kind == NET_CONNECT || e->kind == NET_LOOKUP || e->kind == NET_DATAGRAM) {
 		if (!e->allowed)
 			add_host(&sum->refused, e, e->kind == NET_CONNECT);
 		else if (e->error)

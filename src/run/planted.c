@@ -91,7 +91,8 @@ static bool changed(const struct walk_entry *e, const struct timespec *since)
 {
 	struct stat st;
 
-	if (fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (stub_is_known(e->type, e->inode) ||
+		fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
 	/* Another box in the same workspace has its own stubs there. */
 	if (stub_seen(&st, e->dir, e->name))
@@ -192,33 +193,35 @@ static enum walk_next visit(void *ctx, const struct walk_entry *e)
 
 /*
  * A program outside that replaces a protected file (as `git config` does, by renaming) takes
- * the mount in the box away with the old one. So what was protected is looked at too.
+ * the mount in the box away with the old one. So what was protected is looked at too. That a
+ * name is in the list already says less.
  */
+static void add_replaced(const struct plan *p, const char *path, planted_vec *found)
+{
+	static const char why[] = "protected, but replaced from outside meanwhile";
+	const char *rel =
+		path_within(path, p->workspace) ? path_below(path, p->workspace) : path;
+
+	vec_each(known, found)
+		if (!strcmp(known->rel, rel)) {
+			known->why = why;
+			return;
+		}
+	vec_push(found, ((struct planted){ rel, why }));
+}
+
 static bool was_replaced(const struct place *place)
 {
 	struct stat st;
 
-	if (lstat(place->source, &st) < 0)
-		return false;
-	if (place->kind == PLACE_STUB)
-		return !stub_seen(&st, AT_FDCWD, place->source);
-	return place->kind == PLACE_PROTECT && st.st_ino != place->inode;
+	return place->kind == PLACE_PROTECT && lstat(place->source, &st) == 0 &&
+		st.st_ino != place->inode;
 }
 
-static void find_unprotected(struct search *s)
+void planted_add(const struct plan *p, const char *const *replaced, planted_vec *ret)
 {
-	vec_each(place, &s->plan->places) {
-		const char *rel = place->source;
-
-		if ((place->kind != PLACE_PROTECT && place->kind != PLACE_STUB) ||
-			!was_replaced(place))
-			continue;
-		if (path_within(rel, s->plan->workspace))
-			rel = path_below(rel, s->plan->workspace);
-		vec_push(s->found,
-			((struct planted){
-				rel, "protected, but replaced from outside meanwhile" }));
-	}
+	for (; *replaced; replaced++)
+		add_replaced(p, *replaced, ret);
 }
 
 int planted_find(const struct plan *p, const struct timespec *since, planted_vec *ret,
@@ -226,6 +229,8 @@ int planted_find(const struct plan *p, const struct timespec *since, planted_vec
 {
 	struct search s = { .plan = p, .since = since, .found = ret };
 
-	find_unprotected(&s);
+	vec_each(place, &p->places)
+		if (was_replaced(place))
+			add_replaced(p, place->source, ret);
 	return walk_tree(p->workspace, visit, &s, f);
 }

@@ -28,6 +28,9 @@ typedef VEC(struct planted) planted_vec;
 int planted_find(const struct plan *p, const struct timespec *since, planted_vec *ret,
 	struct fault *f);
 
+/* Also these paths, which were protected; NULL-terminated. */
+void planted_add(const struct plan *p, const char *const *replaced, planted_vec *ret);
+
 /*
  * Is this the name of a directory that is looked for? The survey keeps the inode numbers of
  * those that are there before the run: any other is new, wherever it came from.

@@ -31,17 +31,16 @@ static const struct {
 	const char *steps[4];
 } layers[] = {
 	{ "namespaces", "user, mount, pid, ipc, uts and cgroup namespaces, without root",
-		{ "clone", "fds", "plan" } },
+		{ "clone", "fds", "namespaces", "plan" } },
 	{ "identity", "one user id mapped; no namespaces inside the box",
 		{ "userns", "bounds" } },
-	{ "network", "a network namespace with its own loopback",
-		{ "net", "net-join", "net-end" } },
+	{ "network", "a network namespace with its own loopback", { "net" } },
 	{ "mounts", "a root of its own: cloned mounts, private /proc and /dev",
 		{ "root", "own", "places", "pivot" } },
 	{ "limits", "host name, resource limits", { "hostname", "limits" } },
 	{ "terminal", "a pseudo-terminal of its own", { "terminal" } },
 	{ "capabilities", "none in any set, and none to be gained", { "caps" } },
-	{ "landlock", "writes only where the plan says, again", { "landlock" } },
+	{ "landlock", "writes only where the plan says, again", { "rules", "landlock" } },
 	{ "seccomp", "a list of allowed system calls", { "seccomp" } },
 	{ "command", "a program runs in the box", { "go", "exec" } },
 	{ "broker", "network modes allow and open: nf_tables in the box, a broker outside",
@@ -86,6 +85,31 @@ static const struct {
 		"--nest." },
 };
 
+/* What a box says that could not be built when the answer is to be found here. */
+static bool sends_here(const struct fault *f)
+{
+	return strstr(f->fix, "carrel check");
+}
+
+/* None of the settings forbids it, and yet it is forbidden. */
+static void advise_without_setting(struct fault *f)
+{
+	if (sends_here(f) && (f->err == ENOSPC || f->err == EUSERS))
+		fault_fix(f,
+			"User namespaces are used up: end programs that hold some, raise "
+			"user.max_user_namespaces, or nest fewer (32 at most).");
+	else if (in_container())
+		fault_fix(f,
+			"This is a container: start it so that user namespaces and mounts are "
+			"allowed inside (podman: --security-opt unmask=ALL, docker: "
+			"--security-opt seccomp=unconfined and an unmasked /proc).");
+	else if (sends_here(f))
+		fault_fix(f,
+			"No sysctl forbids it, so what started carrel does: a seccomp filter, "
+			"a chroot, a security module or a sandbox (systemd: "
+			"RestrictNamespaces=no). Start carrel without it.");
+}
+
 static void advise(struct fault *f)
 {
 	if (layer_of(f->step) > layer_of("pivot"))
@@ -96,11 +120,8 @@ static void advise(struct fault *f)
 			return;
 		}
 	}
-	if (in_container() && !f->fix[0])
-		fault_fix(f,
-			"This is a container: start it so that user namespaces and mounts are "
-			"allowed inside (podman: --security-opt unmask=ALL, docker: "
-			"--security-opt seccomp=unconfined and an unmasked /proc).");
+	if (!f->fix[0] || sends_here(f))
+		advise_without_setting(f);
 }
 
 static void await_end(const struct engine *e, struct box *box)
@@ -124,11 +145,8 @@ struct trial {
 static int try_broker(void *ctx, struct fault *f)
 {
 	struct trial *t = ctx;
-	int rc = broker_start(&t->link, f);
 
-	if (rc == 0)
-		rc = broker_configure(&t->link, t->policy, t->plan, f);
-	return rc == 0 ? broker_ready(&t->link, f) : rc;
+	return broker_try(&t->link, t->policy, t->plan, f);
 }
 
 /* Build a box around an empty directory and run true in it. */

@@ -92,21 +92,21 @@ static enum relay_kind kind_of(int fd)
 /* Is it open? */
 static bool end_init(struct relay_end *e, int fd)
 {
-	int flags = fcntl(fd, F_GETFL);
+	int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
 
 	e->fd = fd;
-	e->kind = kind_of(fd);
+	e->kind = flags < 0 ? RELAY_OTHER : kind_of(fd);
 	e->blocks = flags >= 0 && !(flags & O_NONBLOCK) && e->kind != RELAY_FILE &&
 		e->kind != RELAY_SOCKET;
 	return flags >= 0;
 }
 
-/* One that has no name: once its reader is gone, no other will come. */
-static bool is_anonymous_pipe(const struct relay_end *e)
+/* A pipe that has no name: once its reader is gone, no other will come. */
+static bool is_anonymous(int fd)
 {
 	struct statfs fs;
 
-	return e->kind == RELAY_PIPE && fstatfs(e->fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC;
+	return fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC;
 }
 
 static bool can_splice(const struct relay *r)
@@ -130,7 +130,7 @@ void relay_init(struct relay *r, int from, int to)
 	has_from = end_init(&r->from, from);
 	has_to = end_init(&r->to, to);
 	r->splice = can_splice(r);
-	r->watch = is_anonymous_pipe(&r->to);
+	r->watch = r->to.kind == RELAY_PIPE && is_anonymous(r->to.fd);
 	if (!has_to)
 		finish(r, RELAY_BROKEN, EBADF);
 	else if (!has_from)
@@ -353,12 +353,27 @@ static bool is_bulk(const struct relay *r)
 		(ioctl(r->from.fd, FIONREAD, &n) == 0 && n >= RELAY_BULK);
 }
 
+/*
+ * Nothing in it, and nobody to write: a read would say the same, into a buffer of its own. That
+ * poll(2) says POLLHUP alone is not enough. It looks for bytes first and for writers then,
+ * without a lock (fs/pipe.c, pipe_poll), and the last ones may come in between.
+ */
+static bool is_empty_pipe(const struct relay *r, short revents)
+{
+	int n;
+
+	return revents == POLLHUP && r->from.kind == RELAY_PIPE && !r->len &&
+		ioctl(r->from.fd, FIONREAD, &n) == 0 && n == 0;
+}
+
 void relay_pump(struct relay *r, const struct pollfd *pfd)
 {
 	if (r->state != RELAY_OPEN || !(pfd[0].revents | pfd[1].revents))
 		return;
 	if (!pfd[1].events && (pfd[1].revents & (POLLERR | POLLNVAL)))
 		finish(r, RELAY_BROKEN, EPIPE);
+	else if (is_empty_pipe(r, pfd[0].revents))
+		finish(r, RELAY_EOF, 0);
 	else if (is_bulk(r) && !r->hold)
 		pump_splice(r);
 	else
@@ -411,6 +426,18 @@ static bool is_reopenable(int fd, int mode, const struct stat *st)
 	return S_ISFIFO(st->st_mode) || (isatty(fd) && !is_device(st, 5, 2));
 }
 
+/*
+ * A named pipe that is opened when its last writer has left waits for the next one, and there
+ * may be none: its end only those see who had it open before.
+ */
+static bool has_ended(int fd, const struct stat *st)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+	return S_ISFIFO(st->st_mode) && poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLHUP) &&
+		!is_anonymous(fd);
+}
+
 int relay_reopen(int fd, int mode)
 {
 	int flags = mode | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -425,6 +452,10 @@ int relay_reopen(int fd, int mode)
 		own = open(path, flags);
 		if (own < 0 && S_ISCHR(st.st_mode))
 			own = reopen_controlling(fd, flags);
+		if (own >= 0 && mode == O_RDONLY && has_ended(fd, &st)) {
+			close(own);
+			own = -1;
+		}
 	}
 	return own >= 0 ? own : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }

@@ -77,7 +77,8 @@ void relay_release(struct relay *r);
  * A descriptor of our own (O_CLOEXEC, the caller closes it) for a stream that we
  * were given and share with others: mode is O_RDONLY or O_WRONLY. Where the
  * kernel lets us, it has its own description with O_NONBLOCK, which the others do
- * not notice; else it is a plain duplicate. -1 when fd is not open.
+ * not notice; else, and where it would not see the end, it is a plain duplicate. -1 when fd is
+ * not open.
  */
 int relay_reopen(int fd, int mode);
 

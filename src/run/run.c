@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,8 +47,17 @@ static int take_name(const struct request *r, enum run_for what, struct host *h,
 /* What its client keeps for the project, where it keeps anything. */
 static struct session session;
 
-/* The init of this process's one box, which may not be all gone yet; 0: there was none. */
-static pid_t init;
+/* Why what the box changed is not kept yet; NULL: it is, or there is nothing. */
+static const char *unkept;
+
+/* init: of the box, which may not be all gone yet; 0: there was none. */
+static void end_session(pid_t init)
+{
+	struct fault f = { 0 };
+
+	if (session_end(&session, init, &f) < 0)
+		unkept = mem_strdup(fault_line(&f));
+}
 
 /* A path of the instance: it is there once the box starts. */
 static void add_own(const struct session_part *s, const char *name, bool dir, struct request *r)
@@ -95,7 +105,6 @@ static void add_part(const struct session_part *s, struct request *r)
 		add_owns(s, r);
 		return;
 	}
-	vec_push(&o.lowers, path_join(path_parent(s->own), "points"));
 	vec_each(layer, &s->layers)
 		vec_push(&o.lowers, *layer);
 	if (users && part->traces)
@@ -139,12 +148,10 @@ static int begin_session(struct request *r, enum run_for what, struct fault *f)
 
 void run_release(note_vec *ret)
 {
-	struct fault f = { 0 };
-
 	ssh_agent_stop();
-	if (session_end(&session, init, &f) < 0)
-		vec_push(ret,
-			mem_printf("what the box changed is not kept yet: %s", fault_line(&f)));
+	end_session(0);
+	if (unkept)
+		vec_push(ret, mem_printf("what the box changed is not kept yet: %s", unkept));
 	registry_release(&claim);
 }
 
@@ -269,7 +276,11 @@ static void note_outcome(const struct plan *p, const struct run_options *o,
 			mem_printf("the time limit of %llu s was reached", p->limits.time));
 	if (outcome->killed)
 		vec_push(&result->notes, "the box was killed from outside");
-	if (outcome->net_lost)
+	if (outcome->net_lost && outcome->net_fault)
+		vec_push(&result->notes,
+			mem_printf("the box had no network, its broker could not start: %s",
+				fault_line(outcome->net_fault)));
+	else if (outcome->net_lost)
 		vec_push(&result->notes,
 			"the broker of the box's network ended before the box did; from then "
 			"on "
@@ -295,6 +306,7 @@ int run_box(const struct request *r, const struct plan *p, const struct run_opti
 	struct outcome outcome;
 	struct timespec since;
 	struct frame frame;
+	pid_t init;
 	int rc = 0, looked;
 
 	if (r->input)
@@ -309,15 +321,23 @@ int run_box(const struct request *r, const struct plan *p, const struct run_opti
 	}
 	if (rc < 0)
 		return rc;
-	/* Coarse, as the kernel stamps files: the fine clock could be ahead of a new file. */
-	clock_gettime(CLOCK_REALTIME_COARSE, &since);
+	/*
+	 * Coarse, as the kernel stamps files: the fine clock could be ahead of a new file. By a
+	 * system call, as it is the only one as a rule: to find it in the vDSO takes longer.
+	 */
+	syscall(SYS_clock_gettime, CLOCK_REALTIME_COARSE, &since);
 	plan_frame(r, getuid(), getgid(), survey_ram(), &frame);
-	rc = supervise(&frame, get_plan, &planning, o->record, f);
+	rc = supervise(&frame, get_plan, &planning, o->record, &init, f);
 	if (rc < 0)
 		return rc;
+	/*
+	 * First of all: overlayfs writes the whole file system to its disk before it lets go
+	 * of it, and what is done there meanwhile waits.
+	 */
+	end_session(init);
 	looked = planted_find(planning.plan, &since, &found, &unseen);
 	supervise_end(&outcome);
-	init = outcome.init;
+	planted_add(planning.plan, outcome.replaced, &found);
 	result.code = outcome.code;
 	note_outcome(planning.plan, o, &outcome, &result);
 	note_planted(&found, looked, &unseen, &result);

@@ -139,9 +139,11 @@ static int change_port(void *ctx, const char *spec, bool remove, struct fault *f
 	if (!port_parse(spec, &pair))
 		return fault_set(f, 0, "port '%s': expected PORT or HOST:BOX",
 			str_visible(spec));
-	if (!s->broker->on)
+	if (!network_is_brokered(s->plan->frame.network))
 		return fault_set(f, 0, "its network is \"%s\": ports are for allow and open",
 			network_name(s->plan->frame.network));
+	if (!broker_is_there(s->broker))
+		return fault_set(f, 0, "its network has ended, and its ports with it");
 	if (remove)
 		return remove_port(s, pair, f);
 	rc = add_port(s, pair, f);

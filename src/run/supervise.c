@@ -56,7 +56,6 @@ struct session {
 	struct tty tty;
 	struct record record;
 	struct broker_link broker;
-	struct steer steer;
 	struct relay relay[STREAMS];
 	int host[STREAMS]; /* our own descriptors for the user's streams */
 	int ends[STREAMS]; /* our ends of the box's */
@@ -64,8 +63,10 @@ struct session {
 	long long time_up; /* ms; 0: no limit */
 	long long kill_at; /* ms; 0: nobody asked the box to end */
 	bool over;         /* the command ended; only output is left */
-	bool trimmed;      /* nothing happened for a while, and memory was given back */
+	bool quiet;        /* nothing happened for a while */
+	bool rested;       /* and memory was given back, since the last event */
 	struct outcome outcome;
+	struct steer steer; /* last: most of it is never used */
 };
 
 static long long now_ms(void)
@@ -299,10 +300,11 @@ static void read_events(struct session *s)
 
 static void check_time(struct session *s)
 {
-	long long now = now_ms();
+	long long now;
 
-	if (s->over)
+	if (s->over || (!s->time_up && !s->kill_at))
 		return;
+	now = now_ms();
 	if (s->time_up && now >= s->time_up) {
 		s->time_up = 0;
 		s->outcome.time_is_up = true;
@@ -340,7 +342,7 @@ static int timeout_ms(struct session *s)
 		ms = ms < 0 || ms > BACKGROUND_MS ? BACKGROUND_MS : ms;
 	else if (s->box.terminal >= 0 && !s->tty.raw)
 		tty_raw(&s->tty);
-	if (!s->trimmed && (ms < 0 || ms > QUIET_MS))
+	if (!s->rested && !s->quiet && (ms < 0 || ms > QUIET_MS))
 		ms = QUIET_MS;
 	if (s->over)
 		return ms; /* there is nothing left to end: past deadlines must not wake us */
@@ -357,17 +359,18 @@ static bool output_done(const struct session *s)
 		s->relay[ERR].state != RELAY_OPEN;
 }
 
-static void trim(struct session *s)
+/* Nothing happened for a while, and it may be days. */
+static int rest(struct session *s, struct pollfd *fds, unsigned int n, int timeout)
 {
 	for (int i = 0; i < STREAMS; i++)
 		relay_idle(&s->relay[i]);
-	mem_trim();
-	s->trimmed = true;
+	s->rested = true;
+	return mem_rest(fds, n, timeout);
 }
 
 static void loop(struct session *s)
 {
-	struct pollfd fds[2 * STREAMS + 3 + STEER_FDS];
+	struct pollfd fds[2 * STREAMS + 2 + BROKER_FDS + STEER_FDS];
 
 	while (!output_done(s)) {
 		int timeout = timeout_ms(s), ready;
@@ -381,12 +384,13 @@ static void loop(struct session *s)
 		fds[7] = (struct pollfd){ .fd = s->over ? -1 : s->box.control,
 			.events = POLLIN };
 		broker_poll(&s->broker, &fds[8]);
-		steer_poll(&s->steer, &fds[9]);
-		ready = poll(fds, ARRAY_SIZE(fds), timeout);
+		steer_poll(&s->steer, &fds[8 + BROKER_FDS]);
+		ready = s->quiet ? rest(s, fds, ARRAY_SIZE(fds), timeout)
+				 : poll(fds, ARRAY_SIZE(fds), timeout);
 		if (ready < 0 && errno != EINTR)
 			BUG("poll: %s", strerror(errno));
-		if (ready == 0 && !s->trimmed)
-			trim(s);
+		s->rested &= ready <= 0;
+		s->quiet = ready == 0 && !s->rested;
 		for (int i = s->over ? OUT : IN; i < STREAMS; i++) {
 			relay_pump(&s->relay[i], &fds[2 * i]);
 			settle_relay(s, i);
@@ -394,7 +398,7 @@ static void loop(struct session *s)
 		record_tick(&s->record);
 		s->steer.raw = s->tty.raw;
 		broker_serve(&s->broker, &fds[8]);
-		steer_serve(&s->steer, &fds[9]);
+		steer_serve(&s->steer, &fds[8 + BROKER_FDS]);
 		journal_tick(&s->broker.journal);
 		if (fds[6].revents && !read_signals(s))
 			return;
@@ -432,29 +436,17 @@ static void need_sockets(void *ctx, unsigned int n)
 		s->engine->socket(&s->box);
 }
 
-struct pending {
-	struct session *session;
-	const struct policy *policy;
-};
-
-/* A broker that is ready, while init is busy with its mounts. */
-static int make_broker(void *ctx, struct fault *f)
+static int open_journal(void *ctx, struct fault *f)
 {
-	const struct pending *p = ctx;
-	struct session *s = p->session;
-	int rc = broker_start(&s->broker, f);
+	struct session *s = ctx;
 
-	if (rc == 0)
-		rc = broker_configure(&s->broker, p->policy, s->plan, f);
-	if (rc == 0)
-		rc = journal_open(&s->broker.journal, s->plan->name, f);
-	return rc == 0 ? broker_ready(&s->broker, f) : rc;
+	return journal_open(&s->broker.journal, s->plan->name, f);
 }
 
 static int make_box(struct session *s, plan_fn *plan, void *ctx, struct fault *f)
 {
-	struct pending pending = { .session = s };
-	int rc = plan(ctx, &s->plan, &pending.policy, f);
+	const struct policy *policy = NULL;
+	int rc = plan(ctx, &s->plan, &policy, f);
 
 	if (rc == 0)
 		rc = steer_ports(&s->steer, s->plan, f);
@@ -463,15 +455,9 @@ static int make_box(struct session *s, plan_fn *plan, void *ctx, struct fault *f
 		s->engine->release(&s->box);
 		return rc;
 	}
-	rc = s->engine->start(&s->box, s->plan, pending.policy ? make_broker : NULL, &pending,
-		f);
-	if (rc < 0)
-		return rc;
-	rc = broker_listen(&s->broker, s->box.net, f);
-	if (rc < 0) {
-		s->engine->kill(&s->box);
-		s->engine->release(&s->box);
-	}
+	rc = s->engine->start(&s->box, s->plan, policy ? open_journal : NULL, s, f);
+	if (rc == 0 && policy)
+		broker_expect(&s->broker, policy, s->plan, s->box.net);
 	return rc;
 }
 
@@ -488,10 +474,8 @@ static int start(struct session *s, const struct frame *frame, plan_fn *plan, vo
 	if (rc < 0)
 		return rc;
 	rc = make_box(s, plan, ctx, f);
-	if (rc < 0) {
-		broker_kill(&s->broker);
+	if (rc < 0)
 		journal_close(&s->broker.journal, NOT_STARTED, &unused);
-	}
 	return rc;
 }
 
@@ -505,14 +489,19 @@ static void end_network(struct session *s)
 	journal_summary(&s->broker.journal, &summary);
 	s->outcome.net_summary = summary.p;
 	s->outcome.net_lost = s->broker.lost;
+	s->outcome.net_fault = s->broker.fault.text[0] ? &s->broker.fault : NULL;
 	s->outcome.net_error = -journal_close(&s->broker.journal, s->outcome.code, &unused);
 }
 
 /* A process has one box; what is never used of it costs nothing. */
-static struct session one;
+static struct session *one;
 
-static void prepare(struct session *s)
+/* In memory that init lets go of: a static one would be copied for it, page by page. */
+static struct session *prepare(void)
 {
+	struct session *s = mem_alloc(sizeof(*s));
+
+	one = s;
 	s->engine = &engine_native;
 	for (int i = 0; i < STREAMS; i++)
 		s->host[i] = s->ends[i] = -1;
@@ -522,16 +511,15 @@ static void prepare(struct session *s)
 	s->broker.need_ctx = s;
 	s->steer.broker = &s->broker;
 	tty_open(&s->tty, 0, 1);
+	return s;
 }
 
 int supervise(const struct frame *frame, plan_fn *plan, void *ctx, const char *record,
-	struct fault *f)
+	pid_t *ret_init, struct fault *f)
 {
-	struct session *s = &one;
-	int rc;
+	struct session *s = prepare();
+	int rc = start_record(s, record, s->tty.is_tty, f);
 
-	prepare(s);
-	rc = start_record(s, record, s->tty.is_tty, f);
 	if (rc < 0)
 		return rc;
 	rc = start(s, frame, plan, ctx, f);
@@ -549,6 +537,7 @@ int supervise(const struct frame *frame, plan_fn *plan, void *ctx, const char *r
 	loop(s);
 	tty_restore(&s->tty);
 	steer_end(&s->steer);
+	*ret_init = s->box.pid;
 	return 0;
 }
 
@@ -556,9 +545,9 @@ void supervise_end(struct outcome *ret)
 {
 	struct fault unused = { 0 };
 
-	end_network(&one);
-	one.outcome.record_error = -record_close(&one.record, &unused);
-	one.engine->release(&one.box);
-	one.outcome.init = one.box.pid;
-	*ret = one.outcome;
+	end_network(one);
+	one->outcome.record_error = -record_close(&one->record, &unused);
+	one->engine->release(&one->box);
+	one->outcome.replaced = one->box.replaced;
+	*ret = one->outcome;
 }

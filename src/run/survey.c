@@ -87,29 +87,43 @@ struct account {
 	const char *name, *home, *shell;
 };
 
+/* The fields of a line, which it is cut into; how many there are, of those that fit. */
+static int cut_fields(char *line, char *field[], int most)
+{
+	int n = 0;
+
+	for (char *c = line; n < most; c++) {
+		field[n++] = c;
+		c += strcspn(c, ":");
+		if (!*c)
+			break;
+		*c = '\0';
+	}
+	return n;
+}
+
+/* Of the file only that line is kept: it is moved to where the file was read to. */
 static void find_account(uid_t uid, struct account *ret)
 {
+	enum { NAME, UID = 2, HOME = 5, SHELL, FIELDS, ALIGN = 16 };
+	char *mark = mem_mark(), *field[FIELDS], *next;
 	char *line = fd_read_open(openat(AT_FDCWD, "/etc/passwd", FILE_FLAGS), MOST_PASSWD);
-	char *next;
+	size_t kept = 0, n;
 
-	for (; line && *line; line = next) {
-		char *field[7] = { line };
-		int n = 1;
-
-		next = line + strcspn(line, "\n");
+	for (; line && *line && !kept; line = next) {
+		n = strcspn(line, "\n");
+		next = line + n;
 		if (*next)
 			*next++ = '\0';
-		for (char *c = line; *c && n < 7; c++) {
-			if (*c == ':') {
-				*c = '\0';
-				field[n++] = c + 1;
-			}
-		}
-		if (n == 7 && (uid_t)strtoul(field[2], NULL, 10) == uid && *field[2]) {
-			*ret = (struct account){ field[0], field[5], field[6] };
-			return;
-		}
+		if (cut_fields(line, field, FIELDS) < FIELDS || !*field[UID] ||
+			(uid_t)strtoul(field[UID], NULL, 10) != uid)
+			continue;
+		kept = (n + ALIGN) & ~(size_t)(ALIGN - 1); /* the NUL is in it */
+		memmove(mark, line, n + 1);
+		*ret = (struct account){ mark, mark + (field[HOME] - line),
+			mark + (field[SHELL] - line) };
 	}
+	mem_reset(mark + kept);
 }
 
 static bool valid_user_name(const char *name)
@@ -154,7 +168,7 @@ static bool usable_shell(const char *shell)
 	return true;
 }
 
-static void survey_user(struct host *h)
+static void find_user(struct host *h)
 {
 	struct account account = { 0 };
 	const char *env_user = getenv("USER"), *shell = getenv("SHELL");
@@ -173,16 +187,27 @@ static void survey_user(struct host *h)
 					      : "/bin/sh";
 }
 
+/* Asked for often, and it takes reading /etc/passwd. */
+static void survey_user(struct host *h)
+{
+	static struct host found;
+
+	if (!found.home)
+		find_user(&found);
+	h->uid = found.uid;
+	h->gid = found.gid;
+	h->user = found.user;
+	h->group = found.group;
+	h->home = found.home;
+	h->shell = found.shell;
+}
+
 const char *survey_home(void)
 {
-	static const char *home; /* asked for often, and it takes reading /etc/passwd */
 	struct host h = { 0 };
 
-	if (!home) {
-		survey_user(&h);
-		home = h.home;
-	}
-	return home;
+	survey_user(&h);
+	return h.home;
 }
 
 /*
@@ -301,6 +326,28 @@ static void protect_own(const struct request *r, struct host *h, const char *pat
 }
 
 /*
+ * The canonical path of a directory of carrel's own, NULL if it is not there. Each check that
+ * boxes are kept apart from it asks; once it is there, that is where it is.
+ */
+static const char *real_own(const char *path)
+{
+	static struct {
+		const char *path, *real;
+	} known[4];
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(known) && known[i].path && strcmp(known[i].path, path) != 0)
+		i++;
+	if (i == ARRAY_SIZE(known))
+		return fd_real_path(path);
+	if (!known[i].real)
+		known[i].real = fd_real_path(path);
+	if (known[i].real)
+		known[i].path = path;
+	return known[i].real;
+}
+
+/*
  * Where the sockets are that steer boxes: as we have it, and where sessions have it. NULL:
  * nowhere, or where the first one is.
  */
@@ -313,7 +360,7 @@ static const char *runtime_of(int i, uid_t uid)
 
 		path = path && !strcmp(path, usual) ? NULL : usual;
 	}
-	real = path ? fd_real_path(path) : NULL;
+	real = path ? real_own(path) : NULL;
 	return real ? real : path;
 }
 
@@ -378,8 +425,8 @@ struct own {
 static struct own find_own(void)
 {
 	const char *state = xdg_state(), *config = xdg_config();
-	const char *real_state = state ? fd_real_path(state) : NULL;
-	const char *real_config = config ? fd_real_path(config) : NULL;
+	const char *real_state = state ? real_own(state) : NULL;
+	const char *real_config = config ? real_own(config) : NULL;
 
 	return (struct own){ .state = real_state ? real_state : state,
 		.config = real_config ? real_config : config,

@@ -44,9 +44,11 @@ static bool is_directory(int dir, const struct dirent *d)
 static int visit_entry(struct walk *w, int dir, size_t prefix, const struct dirent *d,
 	struct fault *f)
 {
-	struct walk_entry entry = {
-		.dir = dir, .name = d->d_name, .rel = w->rel, .inode = d->d_ino
-	};
+	struct walk_entry entry = { .dir = dir,
+		.name = d->d_name,
+		.rel = w->rel,
+		.inode = d->d_ino,
+		.type = d->d_type };
 
 	if (d->d_name[0] == '.' && (!d->d_name[1] || (d->d_name[1] == '.' && !d->d_name[2])))
 		return 0;

@@ -16,6 +16,7 @@ struct walk_entry {
 	const char *name; /* in that directory */
 	const char *rel;  /* below the root */
 	unsigned long inode;
+	unsigned char type; /* as getdents(2) has it: DT_UNKNOWN on some file systems */
 	bool is_dir;
 };
 

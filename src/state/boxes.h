@@ -24,8 +24,8 @@ enum { BOXES_DAYS = 30 }; /* how long a record is kept */
 bool boxes_is_name(const char *name);
 
 /*
- * A new, empty file in the directory of the box, in the place of an older one: a descriptor
- * to write to, or -errno. The caller holds the name (state/registry.h).
+ * A new file in the directory of the box, in the place of an older one: a descriptor to write
+ * to from its start, or -errno. The caller holds the name (state/registry.h).
  */
 int boxes_create(const char *name, const char *file, struct fault *f);
 

@@ -35,7 +35,7 @@ struct search {
 	const struct layers *l;
 	const char *only;
 	bool below;     /* and all that is in it */
-	tree_names own; /* names at the top that are not the layers' */
+	tree_names own; /* names at the top that are no changes of the user's */
 	size_t texts;   /* bytes read so far */
 	change_vec *ret;
 };
@@ -160,19 +160,30 @@ static bool has(const tree_names *names, const char *name)
 	return false;
 }
 
+/* One that can be read and searched: a box makes any mode. */
+static int open_inside(int dir, const char *name)
+{
+	int fd = openat(dir, name, DIR_FLAGS);
+
+	if (fd >= 0 && faccessat(fd, ".", X_OK, AT_EACCESS) < 0)
+		fd_close(&fd);
+	return fd;
+}
+
 /*
  * The directories of that name that are merged, from layer `first` on; true: nothing
- * below them is seen.
+ * below them is seen. *unseen: there is one that we cannot look into.
  */
 static bool descend(const struct stack *stack, size_t first, const char *name,
-	struct stack *ret)
+	struct stack *ret, bool *unseen)
 {
 	for (size_t i = first; i < stack->n; i++) {
 		struct change_side side = look(stack->v[i], name);
-		int fd = side.type == TYPE_DIR ? openat(stack->v[i], name, DIR_FLAGS) : -1;
+		int fd = side.type == TYPE_DIR ? open_inside(stack->v[i], name) : -1;
 
 		if (side.type == TYPE_NONE)
 			continue;
+		*unseen |= fd < 0 && side.type == TYPE_DIR;
 		if (fd < 0)
 			return true;
 		ret->session[ret->n] = NULL;
@@ -183,21 +194,32 @@ static bool descend(const struct stack *stack, size_t first, const char *name,
 	return false;
 }
 
+/* Whatever was asked for may be in it, so it is always told. */
+static void add_unseen(struct search *s, int users, int box, const char *name, const char *path)
+{
+	struct change c = { .name = path, .users = look(users, name), .box = look(box, name) };
+
+	c.box.unseen = true;
+	vec_push(s->ret, c);
+}
+
 static int walk_dir(struct search *s, struct stack *stack, size_t first, int users,
 	const char *name, const char *path, int depth)
 {
 	struct stack *sub = mem_alloc(sizeof(*sub));
 	struct change_side u = look(users, name);
-	bool hidden = descend(stack, first, name, sub);
+	bool unseen = depth >= MOST_DEPTH, hidden = descend(stack, first, name, sub, &unseen);
 	auto_close int under = u.type == TYPE_DIR ? openat(users, name, DIR_FLAGS) : -1;
 	size_t before = s->ret->n;
 	int rc = 0;
 
-	/* Something else is in its place; or it cannot be read. */
-	if ((u.type != TYPE_NONE && u.type != TYPE_DIR) || !sub->n)
+	if (unseen)
+		add_unseen(s, users, stack->v[first], name, path);
+	else if (u.type != TYPE_NONE && u.type != TYPE_DIR) /* something else was there */
 		compare(s, users, stack->v[first], name, path);
+	/* What is in there may be the user's files, so none of them is said to be gone. */
 	if (depth < MOST_DEPTH)
-		rc = walk(s, sub, under, hidden, path, depth + 1);
+		rc = walk(s, sub, under, hidden && !unseen, path, depth + 1);
 	/* A directory of its own, with nothing in it. */
 	if (rc == 0 && u.type == TYPE_NONE && s->ret->n == before)
 		compare(s, -1, stack->v[first], name, path);
@@ -293,17 +315,27 @@ static int open_stack(const struct layers *l, struct stack *ret, struct fault *f
 	return rc;
 }
 
+/* The names in a directory of the part's; none if it is not there. */
+static void add_names(const struct layers *l, const char *name, tree_names *ret)
+{
+	auto_close int fd = open(path_join(l->dir, name), DIR_FLAGS);
+
+	if (fd >= 0)
+		(void)tree_list(fd, ret);
+}
+
 static int find(const struct layers *l, const char *only, bool below, change_vec *ret,
 	struct fault *f)
 {
-	auto_close int own = open(path_join(l->dir, "own"), DIR_FLAGS);
 	auto_close int users = layers_open_users(l);
 	struct search s = { .l = l, .only = only, .below = below, .ret = ret };
 	struct stack *stack = mem_alloc(sizeof(*stack));
 	int rc;
 
-	if (own >= 0)
-		(void)tree_list(own, &s.own);
+	add_names(l, "own", &s.own);
+	/* Nor what tells of sessions; but who asks for some of it, a plan say, may have it. */
+	if (!only)
+		add_names(l, "hiding", &s.own);
 	rc = open_stack(l, stack, f);
 	if (rc == 0) {
 		rc = walk(&s, stack, users, false, "", 0);
@@ -391,10 +423,16 @@ static mode_t mode_of(const struct change *c)
 
 static int write_users(int parent, const struct change *c)
 {
-	const char *new = mem_printf(".carrel-%d.new", (int)getpid());
+	static const char new[] = ".carrel.new";
 	auto_close int fd = -1;
 	int rc;
 
+	/*
+	 * One at a time: then it has one name, and the next finds what a killed one left. Not
+	 * waited for: a box that sees the directory can hold the lock for as long as it likes.
+	 */
+	if (flock(parent, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return -EBUSY;
 	(void)unlinkat(parent, new, 0);
 	fd = openat(parent, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	rc = fd < 0 ? -errno : fd_write_all(fd, c->box.text, c->box.n);
@@ -429,8 +467,14 @@ static int change_users(const struct layers *l, const struct change *c, struct f
 		rc = mkdirat(parent, path_base(c->name), 0755) < 0 ? -errno : 0;
 	else
 		rc = unlinkat(parent, path_base(c->name), 0) < 0 ? -errno : 0;
-	return rc < 0 ? fault_set(f, -rc, "write %s", str_visible(path_join(l->users, c->name)))
-		      : 0;
+	if (rc == 0)
+		return 0;
+	fault_set(f, -rc, "write %s", str_visible(path_join(l->users, c->name)));
+	if (rc == -EBUSY)
+		return fault_fix(f,
+			"Somebody has locked its directory: another `take`, or a box that "
+			"sees it. Try again when that has ended.");
+	return rc;
 }
 
 /*
@@ -472,6 +516,13 @@ static bool is_plain(const struct change *c)
 int changes_takable(const change_vec *all, struct fault *f)
 {
 	vec_each(c, all) {
+		if (c->box.unseen) {
+			fault_set(f, 0, "%s: a directory that cannot be looked into",
+				str_visible(c->name));
+			return fault_fix(f,
+				"In a box of this project, `chmod -R u+rwX` makes it "
+				"readable.");
+		}
 		if (!is_plain(c))
 			return fault_set(f, 0, "%s: only plain files are taken over",
 				str_visible(c->name));

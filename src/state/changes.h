@@ -26,6 +26,7 @@ struct change_side {
 	const char *text; /* of a file: its bytes, if it is not too big; NUL-terminated */
 	size_t n;
 	const char *link; /* of a link: where it leads */
+	bool unseen;      /* of a directory: it could not be looked into */
 };
 
 struct change {
@@ -36,12 +37,13 @@ typedef VEC(struct change) change_vec;
 
 /*
  * In the order of their names. only: that one name alone, and with below what is in that
- * directory, too, however big it is; or NULL.
+ * directory, too, however big it is; or NULL: all but what the client writes down about its
+ * sessions, which is hidden of the user's and so no change of it.
  */
 int changes_find(const struct layers *l, const char *only, bool below, change_vec *ret,
 	struct fault *f);
 
-/* Can all of them be taken over: plain files, of a size that could be read? */
+/* Can all be taken over: plain files, of a size that could be read, and all of them seen? */
 int changes_takable(const change_vec *all, struct fault *f);
 
 /*

@@ -10,7 +10,6 @@
  *	    layers/NNNNNN/		what boxes have changed in the user's configuration
  *	    sessions/NNNNNN/		of a running box: upper, work; begun: see layers.h
  *	    sessions/rest-PID/		of one that has ended, for the next to use
- *	    points/			to mount what is in own/ on; the uppermost layer
  *	    hiding/			white-outs of what tells of other projects
  *	    busy, change		locks
  *	.gone-...			an instance that is being removed
@@ -49,6 +48,7 @@ struct session_part {
 	struct str notes;          /* see layers.h */
 	const char *before;        /* those of the box before, whose session this was */
 	VEC(struct part_file) put; /* for the box to find, below its layer */
+	int dir;                   /* of this part, open; -1: only looked */
 	int busy, lock;            /* held while the box runs */
 };
 

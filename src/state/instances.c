@@ -90,7 +90,7 @@ static int open_all(bool to_use, struct fault *f)
 
 	if (!path)
 		return no_state(f);
-	fd = open(path, DIR_FLAGS);
+	fd = openat(AT_FDCWD, path, DIR_FLAGS);
 	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR)) {
 		fault_set(f, 0, "%s is no directory of its own: it is a link, or a file",
 			str_visible(path));
@@ -133,11 +133,18 @@ int instance_write(const char *dir, const char *name, const char *text, struct f
 	return 0;
 }
 
-/* A small file of ours: NULL when there is none, and a fault when it cannot be read. */
-static int read_own(const char *dir, const char *name, size_t max, const char **ret,
+/*
+ * A small file of ours: NULL when there is none, and a fault when it cannot be read. fd: dir,
+ * if it is open, or AT_FDCWD.
+ */
+static int read_own(int fd, const char *dir, const char *name, size_t max, const char **ret,
 	struct fault *f)
 {
-	*ret = fd_read_file(AT_FDCWD, path_join(dir, name), max);
+	/* What is open is ours; elsewhere there may be anything. */
+	*ret = fd == AT_FDCWD
+		? fd_read_file(AT_FDCWD, path_join(dir, name), max)
+		: fd_read_open(openat(fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK),
+			  max);
 	if (*ret || errno == ENOENT)
 		return 0;
 	return fault_set(f, errno, "read %s/%s", str_visible(dir), name);
@@ -154,16 +161,16 @@ struct own_files {
 };
 
 /* The instance's own files; another version than ours is not touched. */
-static int check_instance(const char *dir, const struct project *p, struct own_files *ret,
-	struct fault *f)
+static int check_instance(int fd, const char *dir, const struct project *p,
+	struct own_files *ret, struct fault *f)
 {
 	struct own_files own = { 0 };
-	int rc = read_own(dir, "version", MOST_VERSION, &own.version, f);
+	int rc = read_own(fd, dir, "version", MOST_VERSION, &own.version, f);
 
 	if (rc < 0 && f->err == EFBIG)
 		return other_version(dir, f);
 	if (rc == 0)
-		rc = read_own(dir, "project-root", MOST_ROOT, &own.root, f);
+		rc = read_own(fd, dir, "project-root", MOST_ROOT, &own.root, f);
 	if (rc < 0)
 		return rc;
 	if (own.version && strcmp(own.version, version) != 0)
@@ -176,10 +183,11 @@ static int check_instance(const char *dir, const struct project *p, struct own_f
 }
 
 /* Made once, by one at a time: all is the directory of all instances. */
-static int make_own_files(int all, const char *dir, const struct project *p, struct fault *f)
+static int make_own_files(int all, int fd, const char *dir, const struct project *p,
+	struct fault *f)
 {
 	struct own_files own;
-	int rc = check_instance(dir, p, &own, f);
+	int rc = check_instance(fd, dir, p, &own, f);
 
 	if (rc < 0 || (own.root && own.version))
 		return rc;
@@ -188,7 +196,7 @@ static int make_own_files(int all, const char *dir, const struct project *p, str
 			fault_set(f, errno, "lock %s", str_visible(path_parent(dir)));
 			return layers_lacking(f);
 		}
-	rc = check_instance(dir, p, &own, f);
+	rc = check_instance(fd, dir, p, &own, f);
 	if (rc == 0 && !own.root)
 		rc = instance_write(dir, "project-root", p->root, f);
 	if (rc == 0 && !own.version)
@@ -200,18 +208,27 @@ int instance_look(const struct project *p, const char **ret_dir, struct fault *f
 {
 	const char *dir = instance_dir(p->id);
 	struct own_files own;
-	int rc = dir ? check_instance(dir, p, &own, f) : no_state(f);
+	int rc = dir ? check_instance(AT_FDCWD, dir, p, &own, f) : no_state(f);
 
 	if (rc == 0)
 		*ret_dir = dir;
 	return rc;
 }
 
-/* The directory, locked; -EAGAIN when it was removed while we waited for the lock. */
-static int hold(const char *dir, struct fault *f)
+/* Is what was opened as all/id still there by that name? Somebody may have removed it. */
+static bool is_named(int all, const char *id, int fd)
 {
-	auto_close int fd = open(dir, DIR_FLAGS);
 	struct stat held, named;
+
+	return fstat(fd, &held) == 0 && fstatat(all, id, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+		held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
+/* all/id, which is dir, locked; -EAGAIN when it was not there, or was removed meanwhile. */
+static int hold(int all, const char *id, const char *dir, struct fault *f)
+{
+	auto_close int fd = openat(all, id, DIR_FLAGS);
+	struct stat st;
 
 	while (fd >= 0 && flock(fd, LOCK_SH) < 0)
 		if (errno != EINTR) {
@@ -220,36 +237,47 @@ static int hold(const char *dir, struct fault *f)
 		}
 	if (fd < 0 && errno != ENOENT)
 		return fault_set(f, errno, "open %s", str_visible(dir));
-	if (fd < 0 || fstat(fd, &held) < 0 || lstat(dir, &named) < 0 ||
-		held.st_ino != named.st_ino || held.st_dev != named.st_dev)
+	if (fd < 0 || !is_named(all, id, fd) || fstat(fd, &st) < 0)
 		return -EAGAIN;
+	if (st.st_uid != geteuid())
+		return fault_set(f, EPERM, "open %s", str_visible(dir));
 	return take_fd(&fd);
+}
+
+/*
+ * The directory of all instances mostly is there, and ours. Where it cannot be opened,
+ * xdg_make() makes it, or has the words for what is wrong with it.
+ */
+static int enter_all(struct fault *f)
+{
+	int rc = xdg_state() ? xdg_make(xdg_state(), f) : no_state(f), all;
+
+	if (rc < 0)
+		return rc;
+	all = open_all(true, f);
+	if (all >= 0)
+		return all;
+	rc = xdg_make(all_dir(), f);
+	return rc < 0 ? rc : open_all(true, f);
 }
 
 int instance_enter(const struct project *p, const char **ret_dir, struct fault *f)
 {
-	auto_close int fd = -1, all = -1;
-	const char *dir;
-	int rc = xdg_state() ? xdg_make(xdg_state(), f) : no_state(f);
+	auto_close int fd = -1, all = enter_all(f);
+	const char *dir = instance_dir(p->id);
+	int rc = all < 0 ? all : -EAGAIN, made;
 
-	if (rc == 0)
-		rc = xdg_make(all_dir(), f);
-	if (rc < 0)
-		return rc;
-	dir = instance_dir(p->id);
-	all = open_all(true, f);
-	rc = all < 0 ? all : -EAGAIN;
 	for (int i = 0; rc == -EAGAIN && i < TRIES; i++) {
-		rc = xdg_make(dir, f);
-		if (rc < 0)
-			return rc;
-		fd = hold(dir, f);
+		fd = hold(all, p->id, dir, f);
 		rc = fd < 0 ? fd : 0;
+		made = rc < 0 ? xdg_make(dir, f) : 0;
+		if (made < 0)
+			return made;
 	}
 	if (rc == -EAGAIN)
 		return fault_set(f, EAGAIN, "lock %s", str_visible(dir));
 	if (rc == 0)
-		rc = make_own_files(all, dir, p, f);
+		rc = make_own_files(all, fd, dir, p, f);
 	if (rc < 0)
 		return rc;
 	*ret_dir = dir;
@@ -321,11 +349,11 @@ static const char *problem_of(const char *dir, const struct stat *st, struct ins
 		return mem_printf("belongs to another user (uid %u)", st->st_uid);
 	if (!is_id(i->id))
 		return "is no instance: its name is none";
-	if (read_own(dir, "version", MOST_VERSION, &said, &f) < 0 && f.err != EFBIG)
+	if (read_own(AT_FDCWD, dir, "version", MOST_VERSION, &said, &f) < 0 && f.err != EFBIG)
 		return mem_printf("version: %s", strerror(f.err));
 	if (f.err == EFBIG || (said && strcmp(said, version) != 0))
 		return "was made by another version of carrel";
-	if (read_own(dir, "project-root", MOST_ROOT, &i->root, &f) < 0)
+	if (read_own(AT_FDCWD, dir, "project-root", MOST_ROOT, &i->root, &f) < 0)
 		return mem_printf("project-root: %s", strerror(f.err));
 	if (!i->root)
 		return "has no project-root";
@@ -334,6 +362,7 @@ static const char *problem_of(const char *dir, const struct stat *st, struct ins
 	return NULL;
 }
 
+/* dir is NULL when it is not there any more. */
 static struct instance look_at(int all, const char *name, bool sizes)
 {
 	struct instance i = { .id = name, .dir = instance_dir(name) };
@@ -343,6 +372,8 @@ static struct instance look_at(int all, const char *name, bool sizes)
 	struct stat st;
 
 	if (fstatat(all, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno == ENOENT)
+			return (struct instance){ 0 };
 		i.problem = strerror(errno);
 		return i;
 	}
@@ -368,9 +399,15 @@ int instance_list(bool sizes, instance_vec *ret, struct fault *f)
 	rc = tree_list(all, &names);
 	if (rc < 0)
 		return fault_set(f, -rc, "read %s", str_visible(all_dir()));
-	vec_each(name, &names)
-		if (!str_starts(*name, gone))
-			vec_push(ret, look_at(all, *name, sizes));
+	vec_each(name, &names) {
+		struct instance i;
+
+		if (str_starts(*name, gone))
+			continue;
+		i = look_at(all, *name, sizes);
+		if (i.dir) /* not removed since */
+			vec_push(ret, i);
+	}
 	return 0;
 }
 
@@ -474,6 +511,7 @@ static int lock_part(const char *dir, fd_vec *locks)
 	return 0;
 }
 
+/* -ENOENT: somebody else has removed it, and what is there now, if anything, is a new one. */
 static int lock_all(const struct instance *i, int all, fd_vec *locks)
 {
 	int fd = openat(all, i->id, DIR_FLAGS), rc = 0;
@@ -483,6 +521,8 @@ static int lock_all(const struct instance *i, int all, fd_vec *locks)
 	vec_push(locks, fd);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (!is_named(all, i->id, fd))
+		return -ENOENT;
 	for (size_t n = 0; rc == 0 && n < i->parts.n; n++)
 		rc = lock_part(i->parts.v[n].dir, locks);
 	return rc;
@@ -502,10 +542,32 @@ static int put_aside(int all, const char *id, const char **ret)
 	return -EEXIST;
 }
 
+static void release(fd_vec *locks)
+{
+	vec_each(fd, locks)
+		close(*fd);
+	locks->n = 0;
+}
+
+/*
+ * Once it is put aside nobody comes by its name, and the locks have done their work. They
+ * have to go first: NFS and FUSE keep a file that is open, under another name, and with it
+ * the directory that it is in.
+ */
+static int remove_locked(const struct instance *i, int all, fd_vec *locks, struct fault *f)
+{
+	const char *aside;
+	int rc = put_aside(all, i->id, &aside);
+
+	if (rc < 0)
+		return fault_set(f, -rc, "remove %s", str_visible(i->dir));
+	release(locks);
+	return tree_remove(all, aside, f);
+}
+
 int instance_remove(const struct instance *i, bool vanished, struct fault *f)
 {
 	auto_close int all = open_all(false, f);
-	const char *aside;
 	fd_vec locks = { 0 };
 	int rc;
 
@@ -516,18 +578,15 @@ int instance_remove(const struct instance *i, bool vanished, struct fault *f)
 		fault_set(f, 0, "%s is there again", str_visible(i->root));
 		rc = -EEXIST;
 	} else if (rc == 0) {
-		rc = put_aside(all, i->id, &aside);
-		if (rc < 0)
-			fault_set(f, -rc, "remove %s", str_visible(i->dir));
-		else
-			rc = tree_remove(all, aside, f);
+		rc = remove_locked(i, all, &locks, f);
 	} else if (rc == -EBUSY) {
 		in_use(i, f);
+	} else if (rc == -ENOENT) {
+		rc = 0;
 	} else {
 		fault_set(f, -rc, "lock %s", str_visible(i->dir));
 	}
-	vec_each(fd, &locks)
-		close(*fd);
+	release(&locks);
 	return rc;
 }
 

@@ -8,12 +8,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -35,9 +36,15 @@ int layers_lacking(struct fault *f)
 	return -f->err;
 }
 
-int layers_lock(const char *dir, const char *name, int how, struct fault *f)
+/* By what dir/name is opened with fd, which dir may be open as. */
+static const char *name_at(int fd, const char *dir, const char *name)
 {
-	auto_close int fd = openat(AT_FDCWD, path_join(dir, name),
+	return fd == AT_FDCWD ? path_join(dir, name) : name;
+}
+
+int layers_lock_at(int at, const char *dir, const char *name, int how, struct fault *f)
+{
+	auto_close int fd = openat(at, name_at(at, dir, name),
 		O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	int rc = fd < 0 ? -1 : 0;
 
@@ -50,6 +57,11 @@ int layers_lock(const char *dir, const char *name, int how, struct fault *f)
 	return layers_lacking(f);
 }
 
+int layers_lock(const char *dir, const char *name, int how, struct fault *f)
+{
+	return layers_lock_at(AT_FDCWD, dir, name, how, f);
+}
+
 /* ---- numbers ---- */
 
 static bool is_number(const char *name)
@@ -57,21 +69,36 @@ static bool is_number(const char *name)
 	return strlen(name) == 6 && strspn(name, "0123456789") == 6;
 }
 
-int layers_numbered(const char *dir, const char *name, tree_names *ret, struct fault *f)
+int layers_numbered_at(int at, const char *dir, const char *name, tree_names *ret,
+	struct fault *f)
 {
-	const char *path = path_join(dir, name);
-	auto_close int fd = openat(AT_FDCWD, path, DIR_FLAGS);
+	auto_close int fd = openat(at, name_at(at, dir, name), DIR_FLAGS);
 	tree_names all = { 0 };
 	int rc = fd < 0 ? -errno : tree_list(fd, &all);
 
 	if (rc == -ENOENT)
 		return 0;
 	if (rc < 0)
-		return fault_set(f, -rc, "read %s", str_visible(path));
+		return fault_set(f, -rc, "read %s/%s", str_visible(dir), name);
 	vec_each(entry, &all)
 		if (is_number(*entry))
 			vec_push(ret, *entry);
 	return 0;
+}
+
+int layers_numbered(const char *dir, const char *name, tree_names *ret, struct fault *f)
+{
+	return layers_numbered_at(AT_FDCWD, dir, name, ret, f);
+}
+
+static int numbered(const struct layers *l, const char *name, tree_names *ret, struct fault *f)
+{
+	return layers_numbered_at(l->fd, l->dir, name, ret, f);
+}
+
+static int open_in(const struct layers *l, const char *name)
+{
+	return openat(l->fd, name_at(l->fd, l->dir, name), DIR_FLAGS);
 }
 
 const char *layers_next(const tree_names *have)
@@ -126,12 +153,17 @@ int layers_begin(const char *session, const struct str *notes, struct fault *f)
 }
 
 /* NULL and errno if there are none. */
-static const char *notes_of(const char *session)
+static const char *notes_at(int dir, const char *begun)
 {
 	char text[PATH_MAX];
-	ssize_t n = readlink(path_join(session, "begun"), text, sizeof(text));
+	ssize_t n = readlinkat(dir, begun, text, sizeof(text));
 
 	return n < 0 ? NULL : mem_strndup(text, (size_t)n);
+}
+
+static const char *notes_of(const char *session)
+{
+	return notes_at(AT_FDCWD, path_join(session, "begun"));
 }
 
 bool layers_has_begun(const char *session)
@@ -194,7 +226,7 @@ static int keep_upper(const struct layers *l, const char *session, int upper, st
 {
 	tree_names have = { 0 };
 	fd_vec lowers = { 0 };
-	int rc = layers_numbered(l->dir, "layers", &have, f);
+	int rc = numbered(l, "layers", &have, f);
 
 	if (rc < 0)
 		return rc;
@@ -240,9 +272,14 @@ static const char at_rest[] = "rest-";
 static bool is_ending(const char *rest)
 {
 	const char *pid = rest + strlen(at_rest), *stat, *end;
+	auto_close int fd = (int)syscall(SYS_pidfd_open, (pid_t)strtol(pid, NULL, 10), 0);
+	struct pollfd ended = { .fd = fd, .events = POLLIN };
 
-	if (kill((pid_t)strtol(pid, NULL, 10), 0) < 0 && errno == ESRCH)
+	if (fd < 0 && errno == ESRCH)
 		return false;
+	if (fd >= 0)
+		return poll(&ended, 1, 0) != 1;
+	/* Refused, perhaps by a container. */
 	stat = fd_read_file(AT_FDCWD, mem_printf("/proc/%s/stat", pid), STAT_MOST);
 	end = stat ? strrchr(stat, ')') : NULL;
 	return !end || !str_starts(end, ") Z");
@@ -258,11 +295,12 @@ static bool put_to_rest(int all, const char *session, pid_t init)
 int layers_take_rest(const struct layers *l, const char *rest, const char *session,
 	const char **ret_notes, struct fault *f)
 {
-	const char *from = mem_printf("%s/sessions/%s", l->dir, rest);
+	const char *from = name_at(l->fd, l->dir, path_join("sessions", rest));
+	const char *to = name_at(l->fd, l->dir, path_join("sessions", session));
 
-	if (rename(from, session) < 0)
-		return fault_set(f, errno, "take %s", str_visible(from));
-	*ret_notes = notes_of(session);
+	if (renameat(l->fd, from, l->fd, to) < 0)
+		return fault_set(f, errno, "take %s/sessions/%s", str_visible(l->dir), rest);
+	*ret_notes = notes_at(l->fd, path_join(to, "begun"));
 	return 0;
 }
 
@@ -297,21 +335,41 @@ static int freeze_upper(const struct layers *l, const char *path, int one, int u
 	return rc;
 }
 
+/* Mostly nothing was changed; then it can be removed, which says so, and that is all. */
+static bool renew_empty(int one)
+{
+	return unlinkat(one, "upper", AT_REMOVEDIR) == 0 && mkdirat(one, "upper", 0700) == 0;
+}
+
+/*
+ * What overlayfs worked in, it would remove itself when it is next mounted, and a box would
+ * wait for that. To take the name away costs little as long as it is mounted: its inode goes
+ * when the box's init has let go of it.
+ */
+static void clear_work(int one)
+{
+	(void)unlinkat(one, "work/work", AT_REMOVEDIR);
+}
+
 int layers_freeze(const struct layers *l, const char *session, pid_t init, struct fault *f)
 {
 	const char *path = mem_printf("%s/sessions/%s", l->dir, session);
-	auto_close int all = openat(AT_FDCWD, path_join(l->dir, "sessions"), DIR_FLAGS);
-	auto_close int one = openat(AT_FDCWD, path, DIR_FLAGS), upper = -1;
+	auto_close int all = open_in(l, "sessions");
+	auto_close int one = all < 0 ? -1 : openat(all, session, DIR_FLAGS), upper = -1;
 	bool usable = false;
 	int rc = 0;
 
 	if (all < 0 || one < 0)
 		return fault_set(f, errno, "open %s", str_visible(path));
-	upper = tree_open(one, "upper");
-	if (upper < 0 && errno != ENOENT)
+	usable = init > 0 && renew_empty(one);
+	if (!usable)
+		upper = tree_open(one, "upper");
+	if (!usable && upper < 0 && errno != ENOENT)
 		return fault_set(f, errno, "open %s/upper", str_visible(path));
 	if (upper >= 0 && layers_has_begun(path))
 		rc = freeze_upper(l, path, one, upper, &usable, f);
+	if (usable)
+		clear_work(one);
 	if (rc < 0 || (usable && put_to_rest(all, session, init)))
 		return rc;
 	return remove_session(all, one, session, f);
@@ -337,13 +395,12 @@ static const char *choose_rest(int all, const tree_names *names)
 int layers_freeze_dead(const struct layers *l, tree_names *ret, const char **ret_rest,
 	struct fault *f)
 {
-	const char *path = path_join(l->dir, "sessions");
-	auto_close int all = openat(AT_FDCWD, path, DIR_FLAGS);
+	auto_close int all = open_in(l, "sessions");
 	tree_names names = { 0 }, sessions = { 0 };
 	int rc = all < 0 ? -errno : tree_list(all, &names);
 
 	if (rc < 0 && rc != -ENOENT)
-		return fault_set(f, -rc, "read %s", str_visible(path));
+		return fault_set(f, -rc, "read %s/sessions", str_visible(l->dir));
 	rc = 0;
 	vec_each(name, &names)
 		if (is_number(*name))
@@ -412,7 +469,7 @@ static const char *newest_used(const char *dir, const tree_names *sessions)
 static int compact(const struct layers *l, const tree_names *names, struct fault *f)
 {
 	tree_names sessions = { 0 }, free = { 0 };
-	int rc = layers_numbered(l->dir, "sessions", &sessions, f);
+	int rc = numbered(l, "sessions", &sessions, f);
 	const char *used = rc < 0 ? NULL : newest_used(l->dir, &sessions);
 
 	vec_each(name, names)
@@ -425,11 +482,11 @@ int layers_compact(const struct layers *l, tree_names *ret, struct fault *f)
 {
 	tree_names names = { 0 }, after = { 0 };
 	struct fault ignored = { 0 };
-	int rc = layers_numbered(l->dir, "layers", &names, f);
+	int rc = numbered(l, "layers", &names, f);
 
 	if (rc == 0 && names.n > 1) {
 		rc = compact(l, &names, f);
-		if (layers_numbered(l->dir, "layers", &after, &ignored) == 0)
+		if (numbered(l, "layers", &after, &ignored) == 0)
 			names = after;
 	}
 	if (ret)

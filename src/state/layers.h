@@ -18,6 +18,7 @@ struct fault;
 struct str;
 
 struct layers {
+	int fd;            /* of dir; AT_FDCWD: it is not open */
 	const char *dir;   /* HARNESS/PART of the instance */
 	const char *users; /* the user's directory that they lie on; NULL: not known */
 };
@@ -25,11 +26,14 @@ struct layers {
 /* Say what to do about a file system that cannot do what the fault is about; -f->err. */
 int layers_lacking(struct fault *f);
 
-/* flock(2) the file dir/name, made if need be; the descriptor. */
+/* flock(2) the file dir/name, made if need be; the descriptor. _at: as struct layers has it. */
 int layers_lock(const char *dir, const char *name, int how, struct fault *f);
+int layers_lock_at(int fd, const char *dir, const char *name, int how, struct fault *f);
 
 /* The numbered directories in dir/name, the oldest first, and the number that is next. */
 int layers_numbered(const char *dir, const char *name, tree_names *ret, struct fault *f);
+int layers_numbered_at(int fd, const char *dir, const char *name, tree_names *ret,
+	struct fault *f);
 const char *layers_next(const tree_names *have);
 
 /* Does a box hold this session? */

@@ -23,26 +23,37 @@
 
 enum { DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
-/* They mostly are there, and to look costs less than to try. */
-static int make_own(const struct part *part, const char *own, struct fault *f)
+/* Most of what is asked for below is, and to look costs less than to try. */
+static bool is_there(int fd, const char *name, mode_t type)
 {
 	struct stat st;
 
-	for (size_t i = 0; part->own_dirs && part->own_dirs[i]; i++)
-		if (lstat(path_join(own, part->own_dirs[i]), &st) < 0 &&
-			mkdir(path_join(own, part->own_dirs[i]), 0700) < 0 && errno != EEXIST)
+	return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		(st.st_mode & S_IFMT) == type;
+}
+
+/* In `own` of the part that is open as fd; AT_FDCWD: own is the user's directory itself. */
+static int make_own(const struct part *part, int fd, const char *own, struct fault *f)
+{
+	const char *below = fd == AT_FDCWD ? own : "own";
+
+	for (size_t i = 0; part->own_dirs && part->own_dirs[i]; i++) {
+		const char *name = path_join(below, part->own_dirs[i]);
+
+		if (!is_there(fd, name, S_IFDIR) && mkdirat(fd, name, 0700) < 0 &&
+			errno != EEXIST)
 			return fault_set(f, errno, "make %s/%s", str_visible(own),
 				part->own_dirs[i]);
+	}
 	for (size_t i = 0; part->own_files && part->own_files[i]; i++) {
-		const char *path = path_join(own, part->own_files[i]);
-		auto_close int fd = -1;
+		const char *name = path_join(below, part->own_files[i]);
+		auto_close int file = -1;
 
-		if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+		if (is_there(fd, name, S_IFREG))
 			continue;
-		fd = openat(AT_FDCWD, path,
+		file = openat(fd, name,
 			O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-
-		if (fd < 0)
+		if (file < 0)
 			return fault_set(f, errno, "make %s/%s", str_visible(own),
 				part->own_files[i]);
 	}
@@ -50,7 +61,7 @@ static int make_own(const struct part *part, const char *own, struct fault *f)
 }
 
 /* A layer of white-outs, made once: what it names is not there, whatever the user has. */
-static int make_hiding(const char *dir, const struct part *part, struct fault *f)
+static int make_hiding(int fd, const char *dir, const struct part *part, struct fault *f)
 {
 	const char *hiding = path_join(dir, "hiding");
 	size_t n = 0;
@@ -59,8 +70,8 @@ static int make_hiding(const char *dir, const struct part *part, struct fault *f
 		return 0;
 	while (part->traces[n])
 		n++;
-	/* In order, so with the last one all are there. */
-	if (n == 0 || tree_is_whiteout(AT_FDCWD, path_join(hiding, part->traces[n - 1])))
+	/* In order, so with the last one all are there; one that is new here is the last. */
+	if (n == 0 || tree_is_whiteout(fd, path_join("hiding", part->traces[n - 1])))
 		return 0;
 	if (mkdir(hiding, 0700) < 0 && errno != EEXIST)
 		return fault_set(f, errno, "make %s", str_visible(hiding));
@@ -74,18 +85,20 @@ static int make_hiding(const char *dir, const struct part *part, struct fault *f
 	return 0;
 }
 
-static struct layers layers_of(const char *dir, const struct part *part)
+static struct layers layers_of(const struct session_part *s)
 {
+	const struct part *part = s->part;
 	const char *home = getenv("HOME");
 
-	return (struct layers){ .dir = dir,
+	return (struct layers){ .fd = s->dir,
+		.dir = path_parent(s->own),
 		.users = home && home[0] == '/' ? path_join(home, part->path) : NULL };
 }
 
 /* Who only looks whether a session is locked holds it for a moment: wait for that. */
-static int lock_session(const char *path)
+static int lock_session(int dir, const char *name)
 {
-	auto_close int fd = openat(AT_FDCWD, path, DIR_FLAGS);
+	auto_close int fd = openat(dir, path_join("sessions", name), DIR_FLAGS);
 
 	while (fd >= 0 && flock(fd, LOCK_EX) < 0)
 		if (errno != EINTR)
@@ -94,9 +107,9 @@ static int lock_session(const char *path)
 }
 
 /* The box before has left them, as a rule. */
-static int make_dir(const char *path, bool left, struct fault *f)
+static int make_dir(int dir, const char *name, const char *path, bool left, struct fault *f)
 {
-	if (mkdir(path, 0700) == 0 || (left && errno == EEXIST))
+	if (mkdirat(dir, name, 0700) == 0 || (left && errno == EEXIST))
 		return 0;
 	return fault_set(f, errno, "make %s", str_visible(path));
 }
@@ -106,8 +119,8 @@ static int make_session(const struct layers *l, const char *name, const char *re
 {
 	const char *path = mem_printf("%s/sessions/%s", l->dir, name);
 	struct fault ignored = { 0 };
-	bool taken = rest && layers_take_rest(l, rest, path, &s->before, &ignored) == 0;
-	int rc = make_dir(path, taken, f);
+	bool taken = rest && layers_take_rest(l, rest, name, &s->before, &ignored) == 0;
+	int rc = taken ? 0 : make_dir(l->fd, path_join("sessions", name), path, false, f);
 
 	/* Others go by what it says: which layers are in use. */
 	if (rc == 0 && s->before && !str_starts(s->before, s->notes.p)) {
@@ -117,18 +130,18 @@ static int make_session(const struct layers *l, const char *name, const char *re
 	if (rc < 0)
 		return rc;
 	s->session = path;
-	s->lock = lock_session(path);
+	s->lock = lock_session(l->fd, name);
 	if (s->lock < 0) {
 		fault_set(f, -s->lock, "lock %s", str_visible(path));
 		return layers_lacking(f);
 	}
-	s->busy = layers_lock(l->dir, "busy", LOCK_SH, f);
+	s->busy = layers_lock_at(l->fd, l->dir, "busy", LOCK_SH, f);
 	if (s->busy < 0 || s->part->whole)
 		return s->busy < 0 ? s->busy : 0;
 	s->upper = path_join(path, "upper");
 	s->work = path_join(path, "work");
-	rc = make_dir(s->upper, taken, f);
-	return rc < 0 ? rc : make_dir(s->work, taken, f);
+	rc = make_dir(s->lock, "upper", s->upper, taken, f);
+	return rc < 0 ? rc : make_dir(s->lock, "work", s->work, taken, f);
 }
 
 static void add_layers(const char *dir, const tree_names *layers, struct session_part *s)
@@ -147,31 +160,51 @@ static int look_at_layers(const char *dir, struct session_part *s, struct fault 
 	return rc;
 }
 
-static int begin_part(const char *dir, struct session_part *s, struct fault *f)
+/* dir/name must be ours; dir is open as fd. */
+static int make_ours(int fd, const char *dir, const char *name, uid_t me, struct fault *f)
 {
-	static const char *const subs[] = { "own", "layers", "sessions", "points" };
-	const struct layers l = layers_of(dir, s->part);
+	struct stat st;
+
+	if (fstatat(fd, name, &st, 0) == 0 && S_ISDIR(st.st_mode) && st.st_uid == me)
+		return 0;
+	return xdg_make(path_join(dir, name), f);
+}
+
+/* The part's directory, with all in it that a box needs; dir is that of the instance. */
+static int enter_part(const struct session *all, struct session_part *s, struct fault *f)
+{
+	static const char *const subs[] = { "own", "layers", "sessions" };
+	const char *dir = path_parent(s->own), *name = path_below(dir, all->dir);
+	const uid_t me = geteuid();
+	int rc = make_ours(all->lock, all->dir, all->harness, me, f);
+
+	if (rc == 0)
+		rc = make_ours(all->lock, all->dir, name, me, f);
+	if (rc < 0)
+		return rc;
+	s->dir = openat(all->lock, name, DIR_FLAGS);
+	if (s->dir < 0)
+		return fault_set(f, errno, "open %s", str_visible(dir));
+	for (size_t i = 0; rc == 0 && i < ARRAY_SIZE(subs); i++)
+		rc = make_ours(s->dir, dir, subs[i], me, f);
+	if (rc == 0)
+		rc = make_own(s->part, s->dir, s->own, f);
+	return rc < 0 ? rc : make_hiding(s->dir, dir, s->part, f);
+}
+
+static int begin_part(const struct session *all, struct session_part *s, struct fault *f)
+{
 	tree_names sessions = { 0 }, layers = { 0 };
 	struct fault ignored = { 0 };
 	auto_close int change = -1;
 	const char *rest;
-	int rc;
+	struct layers l;
+	int rc = enter_part(all, s, f);
 
-	/* Each must be ours. */
-	rc = xdg_make(path_parent(dir), f);
-	if (rc == 0)
-		rc = xdg_make(dir, f);
-	for (size_t i = 0; rc == 0 && i < ARRAY_SIZE(subs); i++)
-		rc = xdg_make(path_join(dir, subs[i]), f);
-	if (rc == 0)
-		rc = make_own(s->part, s->own, f);
-	if (rc == 0)
-		rc = make_own(s->part, path_join(dir, "points"), f);
-	if (rc == 0)
-		rc = make_hiding(dir, s->part, f);
 	if (rc < 0)
 		return rc;
-	change = layers_lock(dir, "change", LOCK_EX, f);
+	l = layers_of(s);
+	change = layers_lock_at(l.fd, l.dir, "change", LOCK_EX, f);
 	if (change < 0)
 		return change;
 	rc = layers_freeze_dead(&l, &sessions, &rest, f);
@@ -180,12 +213,12 @@ static int begin_part(const char *dir, struct session_part *s, struct fault *f)
 	/* Layers that could not be merged, or only half, show the same as if they were. */
 	if (layers_compact(&l, &layers, &ignored) < 0) {
 		layers.n = 0;
-		rc = layers_numbered(dir, "layers", &layers, f);
+		rc = layers_numbered_at(l.fd, l.dir, "layers", &layers, f);
 	}
 	layers_note(&layers, &s->notes);
 	if (rc == 0)
 		rc = make_session(&l, layers_next(&sessions), rest, s, f);
-	add_layers(dir, &layers, s);
+	add_layers(l.dir, &layers, s);
 	return rc;
 }
 
@@ -198,11 +231,13 @@ static int begin_parts(struct session *s, const struct part *parts, bool only_lo
 	for (const struct part *part = parts; rc == 0 && part->path; part++) {
 		const char *dir = mem_printf("%s/%s/%s", s->dir, s->harness,
 			instance_part_name(part->path));
-		struct session_part one = {
-			.part = part, .own = path_join(dir, "own"), .busy = -1, .lock = -1
-		};
+		struct session_part one = { .part = part,
+			.own = path_join(dir, "own"),
+			.dir = -1,
+			.busy = -1,
+			.lock = -1 };
 
-		rc = only_look ? look_at_layers(dir, &one, f) : begin_part(dir, &one, f);
+		rc = only_look ? look_at_layers(dir, &one, f) : begin_part(s, &one, f);
 		one.made = !only_look;
 		vec_push(&s->parts, one);
 	}
@@ -241,14 +276,8 @@ static int write_own(const struct session_part *part, const char *name, const ch
 
 int session_file(struct session_part *part, const struct part_file *file, struct fault *f)
 {
-	struct stat st;
-
 	if (part->part->whole)
 		return part->made ? write_own(part, file->name, file->text, f) : 0;
-	if (!file->always)
-		vec_each(layer, &part->layers)
-			if (lstat(path_join(*layer, file->name), &st) == 0)
-				return 0;
 	layers_note_put(file->name, file->text, &part->notes);
 	vec_push(&part->put, *file);
 	return 0;
@@ -280,14 +309,13 @@ int session_prepare(const struct session_part *part, const char *dir, struct fau
 {
 	int rc = xdg_make(dir, f);
 
-	return rc < 0 ? rc : make_own(part->part, dir, f);
+	return rc < 0 ? rc : make_own(part->part, AT_FDCWD, dir, f);
 }
 
 static int end_part(struct session_part *s, pid_t init, struct fault *f)
 {
-	const char *dir = path_parent(path_parent(s->session));
-	const struct layers l = layers_of(dir, s->part);
-	auto_close int change = layers_lock(dir, "change", LOCK_EX, f);
+	const struct layers l = layers_of(s);
+	auto_close int change = layers_lock_at(l.fd, l.dir, "change", LOCK_EX, f);
 	int rc = change < 0 ? change : layers_freeze(&l, path_base(s->session), init, f);
 
 	fd_close(&s->lock);
@@ -302,6 +330,7 @@ int session_end(struct session *s, pid_t init, struct fault *f)
 	vec_each(part, &s->parts) {
 		int one = part->session ? end_part(part, init, f) : 0;
 
+		fd_close(&part->dir);
 		rc = one < 0 ? one : rc;
 	}
 	s->parts.n = 0;

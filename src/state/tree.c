@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -19,7 +20,6 @@ enum {
 	DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
 	/* Looking and merging hold some descriptors per level; a process has about 1000. */
 	MOST_DEPTH = 64,
-	TRIES = 1000,
 };
 
 #define OPAQUE "user.overlay.opaque"
@@ -150,17 +150,15 @@ char *tree_read(int dir, const char *name, size_t max, size_t *ret_n)
 
 /*
  * Somewhere at the top, so that a tree of any depth goes without a descriptor for each
- * level.
+ * level; under a name that nobody can have taken in advance.
  */
 static int lift(int top, int dir, const char *name)
 {
-	for (int i = 0; i < TRIES; i++) {
-		if (renameat(dir, name, top, mem_printf("lifted-%d", i)) == 0)
-			return 0;
-		if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
-			break;
-	}
-	return -errno;
+	unsigned long long any;
+
+	if (getrandom(&any, sizeof(any), 0) != sizeof(any))
+		return -errno;
+	return renameat(dir, name, top, mem_printf("lifted-%llx", any)) < 0 ? -errno : 0;
 }
 
 static int empty_dir(int top, int dir, int depth, bool *lifted);

@@ -14,10 +14,13 @@ import random
 import shutil
 import signal
 import stat
+import subprocess
 import time
 
 import lib
+import pexpect
 import pytest
+from test_sessions import CHANGES, killed_before
 
 CLIENT = "claude/claude"
 
@@ -429,9 +432,9 @@ def test_gc_and_set_on_a_full_disk(kept, place, project):
     small.mkdir()
     script = """
         mount -t tmpfs -o size=256k,mode=755 tmpfs "$1"
-        cp -a "$2/." "$1/" && chown 12345:12345 "$1"
+        cp -a "$2/." "$1/" && chown "$uid:$uid" "$1"
         dd if=/dev/zero of="$1/filler" bs=4k 2>/dev/null
-        run() { HOME=$3 XDG_STATE_HOME=$1 setpriv --reuid 12345 --regid 12345 --clear-groups \
+        run() { HOME=$3 XDG_STATE_HOME=$1 setpriv --reuid "$uid" --regid "$uid" --clear-groups \
             "$4" "${@:6}"; echo "exit $?"; }
         cd "$5"
         run "$@" instances set model=new
@@ -443,8 +446,8 @@ def test_gc_and_set_on_a_full_disk(kept, place, project):
     lib.make_file(gone / CLIENT / "own" / "projects" / "x", bytes(20000))
     here = kept.instance(project)
     lib.make_file(here / "settings.json", '{"model": "old"}', mode=0o600)
-    argv = ["unshare", "-m", "bash", "-c", script, "bash", small, kept.all.parents[1],
-            kept.home, lib.program(), project]  # fmt: skip
+    argv = ["unshare", "-m", "env", f"uid={lib.UID}", "bash", "-c", script, "bash", small,
+            kept.all.parents[1], kept.home, lib.program(), project]  # fmt: skip
     done = lib.execute([str(word) for word in argv], user=False)
     out, err = done.stdout.decode(), done.stderr.decode()
     assert out.count("exit 125") == 1 and out.count("exit 0") == 3, (out, err)
@@ -519,21 +522,39 @@ def test_diff_of_sessions(kept, one):
     unborn = kept.session(one, "000003")
     (unborn / "begun").unlink()
     lib.make_file(unborn / "upper" / "of-no-box", "x")
-    lib.make_file(dead / "upper" / ".claude.json", "{}")
-    kept.begin(dead, f"{hashlib.sha256(b'{}').hexdigest()} .claude.json")
+    lib.make_file(dead / "upper" / "put.json", "{}")
+    kept.begin(dead, f"{hashlib.sha256(b'{}').hexdigest()} put.json")
     lib.make_file(dead / "upper" / "left", "x")
     lib.make_file(runs / "upper" / "running", "x")
     with locked(runs):
         assert set(changes()) == {"~/.claude/left"}
         assert b"1 running" in lib.carrel("instances", "diff").stderr
     assert set(changes()) == {"~/.claude/left", "~/.claude/running"}
-    lib.make_file(dead / "upper" / ".claude.json", '{"mcpServers": {}}')
-    assert "~/.claude/.claude.json" in changes()
+    lib.make_file(dead / "upper" / "put.json", '{"mcpServers": {}}')
+    assert "~/.claude/put.json" in changes()
+
+
+def test_diff_is_of_the_configuration(kept, one):
+    """Not what a client writes down of its sessions, nor a file that every box gets anew."""
+    lib.make_dir(one / CLIENT / "hiding")
+    whiteout(one / CLIENT / "hiding" / "plans")
+    for name in ("plans/one.md", ".claude.json", "skills/plans/SKILL.md"):
+        lib.make_file(kept.layer(one) / name, "x\n")
+    assert set(changes()) == {"~/.claude/skills/plans/SKILL.md"}
+    assert "plans/one.md" not in output("instances", "diff")
+    lib.failed_clearly(lib.carrel("instances", "take", ".claude.json"), "anew", "~/.claude.json")
+    assert taking("plans/one.md", answers="y")[0] == 0
+    assert (kept.claude / "plans" / "one.md").read_text() == "x\n"
+    lib.remove(kept.layer(one) / "skills")
+    assert b"no box has changed" in lib.carrel("instances", "diff").stderr
 
 
 LOUD = ["settings.json", "settings.local.json", "hooks/x.sh", "CLAUDE.md", "skills/a/CLAUDE.md",
         "plugins/a/b.json", "commands/x.md", "agents/x.md", "skills/x/SKILL.md", ".mcp.json",
-        ".claude.json", "output-styles/x.md"]  # fmt: skip
+        "output-styles/x.md", "workflows/x.js", "local/node_modules/x.js", "loop.md", ".env",
+        "agent-memory/a/MEMORY.md", "policies/x.toml", "trustedFolders.json", "system.md",
+        "trusted_hooks.json", "package.json", "node_modules/x/y.js", "mode/x.md", "modes/x.md",
+        "skill/x/SKILL.md"]  # fmt: skip
 
 
 def test_diff_is_loud(kept, one):
@@ -728,6 +749,54 @@ def test_take_of_what_is_no_plain_file_is_refused(kept, one, what):
     assert taking("dir/deep/plain", answers="y")[0] == 0, "the control"
 
 
+UNSEEN = "a directory that cannot be looked into: what is in it is not listed"
+
+
+@pytest.mark.parametrize("mode", [0, 0o400, 0o100, 0o300])
+def test_a_directory_that_cannot_be_looked_into(kept, one, mode):
+    """It is said, not passed over; and nothing of it, or around it, is taken."""
+    lib.make_file(kept.claude / "both/closed/file", "old")
+    for top in ("new", "both"):
+        lib.make_file(kept.layer(one) / top / "closed/file", "x")
+        lib.make_file(kept.layer(one) / top / "beside", "x")
+        (kept.layer(one) / top / "closed").chmod(mode)
+    found, before = changes(), lib.snapshot(kept.claude)
+    assert {name: row["change"] for name, row in found.items()} == {
+        "~/.claude/new/closed": "added", "~/.claude/new/beside": "added",
+        "~/.claude/both/closed": "changed", "~/.claude/both/beside": "added",
+    }  # fmt: skip
+    for top in ("new", "both"):
+        row = found[f"~/.claude/{top}/closed"]
+        assert row["boxes"] == {"type": "directory", "unseen": True}
+        assert row["danger"] == "it may hold anything"
+        for name in (top, f"{top}/closed", f"{top}/closed/file"):
+            code, said = taking(name, answers="")
+            assert code == 125, said
+            assert f"{top}/closed: a directory that cannot be looked into" in said
+    text = output("instances", "diff")
+    assert f"({UNSEEN})" in text and f"(a directory → {UNSEEN})" in text
+    assert lib.snapshot(kept.claude) == before
+    assert taking("new/beside", answers="y")[0] == 0, "the control"
+    for top in ("new", "both"):
+        (kept.layer(one) / top / "closed").chmod(0o700)
+    assert {name for name in changes() if "closed" in name} == {
+        "~/.claude/new/closed/file", "~/.claude/both/closed/file"
+    }  # fmt: skip
+    assert taking("new", answers="y")[0] == 0
+    assert (kept.claude / "new/closed/file").read_text() == "x"
+
+
+def test_a_directory_that_is_closed_further_down(kept, project):
+    """The newest layer's can be read; what an older one has is not seen, and that is said."""
+    one = kept.instance(project, layers=("000001", "000002"))
+    lib.make_file(kept.layer(one, "000001") / "dir/old", "x")
+    lib.make_file(kept.layer(one, "000002") / "dir/new", "x")
+    assert set(changes()) == {"~/.claude/dir/old", "~/.claude/dir/new"}, "the control"
+    (kept.layer(one, "000001") / "dir").chmod(0)
+    assert set(changes()) == {"~/.claude/dir", "~/.claude/dir/new"}
+    assert changes()["~/.claude/dir"]["boxes"]["unseen"] is True
+
+
 def test_take_of_a_directory(kept, one):
     """A skill that an agent made: all is shown, loudly, then asked once."""
     layer = kept.layer(one)
@@ -782,6 +851,18 @@ def test_take_where_a_directory_is_in_the_way(kept, one):
         code, said = taking(name, answers="")
         assert code == 125 and "only plain files" in said, said
     assert lib.snapshot(kept.claude) == before
+
+
+def test_take_does_not_wait_for_a_lock(kept, one):
+    """A box that sees the directory, even read-only, could hold it for ever."""
+    lib.make_file(kept.layer(one) / "new", "x")
+    directory = os.open(kept.claude, os.O_RDONLY)
+    fcntl.flock(directory, fcntl.LOCK_EX)
+    code, said = taking("new", answers="y")
+    assert code == 125 and "locked its directory" in said, said
+    assert os.listdir(kept.claude) == []
+    os.close(directory)
+    assert taking("new", answers="y")[0] == 0 and os.listdir(kept.claude) == ["new"]
 
 
 def test_take_of_what_a_dead_box_left(kept, project):
@@ -859,6 +940,16 @@ def test_set_makes_the_instance(place, project):
     row = listed()[identity(project)]
     assert row["root"] == str(project) and row["problem"] is None
     assert settings(pathlib.Path(row["dir"])) == {"model": "opus"}
+
+
+def test_set_says_that_a_git_file_is_not_believed(place, project):
+    """As all do who go by the working directory."""
+    lib.make_file(place / "liar" / ".git", f"gitdir: {project}/.git\n")
+    done = lib.carrel("instances", "set", "model=opus", cwd=place / "liar")
+    assert done.returncode == 0 and b"does not point back" in done.stderr, done
+    assert set(listed()) == {identity(place / "liar")}
+    assert b"does not point back" in lib.carrel("instances", "diff", cwd=place / "liar").stderr
+    assert lib.carrel("instances", "set", "model=opus", cwd=project).stderr == b""
 
 
 BAD = {
@@ -959,6 +1050,26 @@ def test_import_overwrites_nothing(kept, one, other):
     assert (own / "history.jsonl").read_text() == "ours\n"
 
 
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
+def test_import_on_a_full_disk(kept, other, project, place):
+    """A clear line and nothing by halves; with room it can be done again."""
+    lib.make_file(other / "projects" / identity(project) / "-the-project" / "big", bytes(400000))
+    small = lib.make_dir(place / "small")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "s", small], check=True)
+    try:
+        lib.give(small)
+        env = {"XDG_STATE_HOME": str(small)}
+        done = lib.carrel("instances", "import", env=env)
+        assert done.returncode == 125 and b"No space left on device" in done.stderr, done
+        part = small / "carrel" / "instances" / identity(project) / CLIENT
+        assert os.listdir(part / "own" / "projects") == [] and "import" not in os.listdir(part)
+        subprocess.run(["mount", "-o", "remount,size=2m", small], check=True)
+        assert "copied -the-project" in output("instances", "import", env=env)
+        assert (part / "own" / "projects" / "-the-project" / "big").stat().st_size == 400000
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)
+
+
 def test_import_of_nothing(kept, place):
     lib.failed_clearly(lib.carrel("instances", "import", "/no/such"), "/no/such/projects")
     lib.make_file(place / "o" / "projects" / "x")
@@ -986,6 +1097,96 @@ def test_killed_import_can_be_done_again(kept, other, project):
         assert set(names) <= {"own", "change"}
         lib.remove(kept.all / identity(project))
     assert killed > 2
+
+
+# ---- killed -----------------------------------------------------------------------------
+
+# What changes something on the disk, besides what changes a session.
+CALLS = [*CHANGES, "open", "openat", "ftruncate", "utimensat"]
+
+
+def killed_before_each(*args, answers=""):
+    """The command, killed before the first call of each kind, the second, until it ends."""
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+    kills = 0
+    for call in CALLS:
+        number, code = 0, None
+        while code != 0:
+            number += 1
+            child = lib.terminal(killed_before(call, number, [lib.program(), *args]))
+            with contextlib.suppress(pexpect.EOF, OSError):
+                for answer in answers:
+                    child.expect_exact("? [y/N] ")
+                    child.sendline(answer)
+            code = lib.finish(child)
+            assert code in (0, 128 + signal.SIGKILL), (call, number, child.before)
+            kills += code != 0
+            yield code == 0
+    assert kills > 20, kills
+
+
+def test_gc_killed_before_each_change(kept, place):
+    """There is a whole instance, or one that the next gc removes."""
+    here, root = kept.instance(lib.make_dir(place / "here")), vanish(place, "gone")
+    before = lib.snapshot(here)
+
+    def prepare():
+        path = kept.instance(root)
+        lib.make_file(path / CLIENT / "own" / "projects" / "x" / "y")
+        return path, lib.snapshot(path)
+
+    path, files = prepare()
+    whole = half = 0
+    for _ in killed_before_each("gc"):
+        whole += path.exists()
+        half += not path.exists() and len(os.listdir(kept.all)) > 1
+        assert not path.exists() or lib.snapshot(path) == files
+        output("gc")
+        assert os.listdir(kept.all) == [here.name]
+        path, files = prepare()
+    assert lib.snapshot(here) == before
+    assert whole and half, (whole, half)
+
+
+def test_set_killed_before_each_change(kept, one):
+    lib.make_file(one / "settings.json", '{"model": "old"}', mode=0o600)
+    for done in killed_before_each("instances", "set", "model=new"):
+        assert settings(one)["model"] in (("new",) if done else ("old", "new"))
+        output("instances", "set", "model=old")
+        assert settings(one) == {"model": "old"}
+        assert set(os.listdir(one)) == {"version", "project-root", "settings.json", "claude"}
+
+
+def test_import_killed_before_each_change(kept, other, project):
+    own = kept.all / identity(project) / CLIENT / "own"
+    want = {"a.jsonl", "memory"}
+    lib.remove(other / "projects" / "fedcba9876543210")
+    for _ in killed_before_each("instances", "import"):
+        if (own / "projects" / "-the-project").exists():
+            assert set(os.listdir(own / "projects" / "-the-project")) == want
+        output("instances", "import")
+        assert set(os.listdir(own / "projects" / "-the-project")) == want
+        assert len((own / "history.jsonl").read_text().splitlines()) == 2
+        assert set(os.listdir(own.parent)) <= {"own", "change"}
+        assert set(os.listdir(own.parents[2])) == {"version", "project-root", "claude"}
+        lib.remove(kept.all / identity(project))
+
+
+def test_take_killed_before_each_change(kept, one):
+    """The user's file is the old one or the new one, and nothing else is left beside it."""
+    def prepare():
+        lib.make_file(kept.claude / "hooks" / "x", "old\n", mode=0o755)
+        lib.make_file(kept.layer(one) / "hooks" / "x", "new\n", mode=0o755)
+
+    prepare()
+    for _ in killed_before_each("instances", "take", "hooks", answers="y"):
+        assert (kept.claude / "hooks" / "x").read_text() in ("old\n", "new\n")
+        if changes():
+            assert taking("hooks", answers="y")[0] == 0
+        assert (kept.claude / "hooks" / "x").read_text() == "new\n"
+        assert os.listdir(kept.claude / "hooks") == ["x"] and changes() == {}
+        prepare()
 
 
 # ---- mistakes ---------------------------------------------------------------------------

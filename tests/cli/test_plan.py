@@ -29,6 +29,7 @@ ALL_OPTIONS = [
     ["--allow", "@github", "--deny", "*.example.org", "--ask"],
     ["--network", "open", "--deny", "10.0.0.0/8"],
     ["--network", "open", "--port", "8080:80"],
+    ["--network", "open", "--proxy"],
     ["--workspace", "src"],
     ["--protect", "src"],
     ["--protect", "absent"],
@@ -37,10 +38,22 @@ ALL_OPTIONS = [
     ["--limit", "pids=512"],
     ["--limit", "files=1024"],
     ["--limit", "scratch=2G"],
+    ["--network", "open", "--limit", "connections=100"],
+    ["--network", "open", "--limit", "traffic=5G"],
+    ["--network", "open", "--limit", "rate=10M"],
     ["--name", "other"],
+    ["--uid", "2002"],
     ["--engine", "native"],
     ["--record", "session.cast"],
     ["--nest"],
+]
+
+# Those that are for an agent, whose manifest is written by the test.
+AGENT_OPTIONS = [
+    ["-m", "other.json"],
+    ["--manifest", "other.json"],
+    ["-m", "other.json", "--headless"],
+    ["-m", "other.json", "--events"],
 ]
 
 # Those that make no other box: defaults, and what is about the start only.
@@ -81,6 +94,32 @@ def test_takes_every_option_of_run_and_fits_the_schema(project, schema, options)
     jsonschema.validate(document, schema, jsonschema.Draft202012Validator)
     lib.succeeded(lib.carrel("run", "-n", *options, "--", "true"))
     assert lib.snapshot(project) == before
+
+
+@pytest.mark.parametrize("options", AGENT_OPTIONS, ids=" ".join)
+def test_takes_every_option_for_an_agent(project, schema, options):
+    """From the file that was named, and to the letter what `run -n` says of it."""
+    agent = {"harness": "claude", "prompt": "p", "network": "none", "description": "d"}
+    lib.make_file(project / "other.json", json.dumps({"agents": {"x": agent}}))
+    client = lib.make_file(project.parent / "bin/claude", "#!/bin/sh\n", mode=0o755)
+    how = {"env": {"PATH": f"{client.parent}:/usr/bin:/bin"}}
+    shown = lib.carrel("plan", "--json", *options, "x", **how)
+    document = json.loads(lib.succeeded(shown))
+    jsonschema.validate(document, schema, jsonschema.Draft202012Validator)
+    same = lib.carrel("run", "-n", "--json", *options, "x", **how)
+    assert lib.succeeded(same) == shown.stdout
+
+
+def test_no_option_and_no_limit_of_run_is_left_out():
+    """As its help has them, so that one that is added is tried here."""
+    text = lib.succeeded(lib.carrel("run", "--help")).decode().partition("Options:")[2]
+    rows = re.findall(r"^ +(?:(-\w), )?(--[a-z-]+)", text, re.M)
+    known = {word for row in rows for word in row if word} - {"-h", "--help"}
+    tried = {word for options in ALL_OPTIONS + AGENT_OPTIONS for word in options}
+    assert known == {word for word in tried if word.startswith("-")} | {"--json"}
+    limits = set(re.findall(r"\b([a-z]+)=", text.partition("--limit")[2].partition("--name")[0]))
+    assert limits == {word.partition("=")[0] for word in tried if "=" in word} - {"GIVEN"}
+    assert len(known) > 20 and len(limits) > 4
 
 
 def test_schema_is_strict(project, schema):
@@ -179,10 +218,19 @@ def look(path):
         except OSError as e:
             found["unreadable"] = e.errno
     return found
+def walk(top, mounts):
+    # All names that lie on the root of the box itself, down to what is mounted there.
+    for name in os.listdir(top):
+        path = os.path.join(top, name)
+        yield path
+        if path not in mounts and os.path.isdir(path) and not os.path.islink(path):
+            yield from walk(path, mounts)
+points = {l.split()[4].replace("\\040", " ") for l in open("/proc/self/mountinfo")}
 scratch = os.statvfs("/tmp")
 print(json.dumps({
     "mountinfo": open("/proc/self/mountinfo", errors="surrogateescape").read(),
     "places": {p: look(p) for p in asked},
+    "names": sorted(walk("/", points)),
     "env": [e.split("=")[0] for e in open("/proc/self/environ").read().split("\0") if e],
     "ids": [os.getresuid(), os.getresgid(), os.getgroups()],
     "caps": {k: v.strip() for k, v in status.items() if k.startswith("Cap")},
@@ -191,6 +239,7 @@ print(json.dumps({
     "files": resource.getrlimit(resource.RLIMIT_NOFILE),
     "pids": resource.getrlimit(resource.RLIMIT_NPROC),
     "core": resource.getrlimit(resource.RLIMIT_CORE),
+    "processors": sorted(os.sched_getaffinity(0)),
     "scratch": [scratch.f_blocks * scratch.f_frsize, scratch.f_files],
     "namespaces": {n: os.readlink("/proc/self/ns/" + n) for n in os.listdir("/proc/self/ns")},
 }))
@@ -205,10 +254,11 @@ BOXES = {
         "--protect", "keep", "--protect", "absent", "--protect", "a/b/file",
         "--protect", "a/b/absent", "--hide", "keys", "--hide", "*.pem",
         "--env", "GIVEN=x", "--env", "COPIED", "--name", "seen",
-        "--limit", "files=333", "--limit", "scratch=64M", "--limit", "time=10m",
+        "--limit", "files=333", "--limit", "scratch=64000001", "--limit", "time=10m",
     ],
     "host network": ["--network", "host"],
     "nest": ["--nest"],
+    "another user": ["--uid", "2002"],
     "parent": ["--mount", "{place}:/parent", "--mount", "{place}:/again:rw"],
 }  # fmt: skip
 
@@ -259,6 +309,15 @@ def check_mounts(document, seen):
     assert set(mounts) == set(planned)
     for target, mode in planned.items():
         assert mode in mounts[target], (target, mode, mounts[target])
+
+
+def check_names(document, seen):
+    """On the root itself lie the places and the ways to them, and nothing beside."""
+    targets = {place["target"] for place in document["places"]}
+    ways = {str(way) for target in targets for way in Path(target).parents}
+    assert {"/etc/passwd", "/usr", "/dev/null"} <= set(seen["names"])
+    assert set(seen["names"]) <= targets | ways
+    assert not {"/etc/shadow", "/root", "/sys", "/boot", "/mnt/data"} & set(seen["names"])
 
 
 def check_place(place, found):
@@ -312,6 +371,7 @@ def check_limits(document, seen):
     if limits["pids"]:
         assert seen["pids"] == [limits["pids"]] * 2
     assert seen["scratch"] == [limits["scratch"], limits["scratch_inodes"]]
+    assert seen["processors"] == sorted(os.sched_getaffinity(0))
 
 
 @pytest.mark.parametrize("user", [True, False], ids=["user", "root"])
@@ -327,6 +387,7 @@ def test_what_is_printed_is_what_is_executed(furnished, place, options, user):
     document, seen = look(words, user)
 
     check_mounts(document, seen)
+    check_names(document, seen)
     for entry in document["places"]:
         check_place(entry, seen["places"][entry["target"]])
     assert sorted(seen["env"]) == sorted(entry["name"] for entry in document["env"])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 
@@ -223,6 +224,22 @@ def test_environment_is_the_allow_list(project):
     assert seen["HOME"] == str(lib.current.home)
     assert seen["USER"] == seen["LOGNAME"] != "" and os.access(seen["SHELL"], os.X_OK)
     assert "/usr/bin" in seen["PATH"].split(":")
+
+
+def test_allow_list_is_the_documented_one(project):
+    """What the manual says is copied is copied, and what it says is made is the rest."""
+    page = lib.succeeded(lib.carrel("man")).decode().replace("\n", " ")
+    told = page.partition("starts with an empty environment.")[2].partition("everything else")[0]
+    copied, made = (
+        set(re.findall(r"\b[A-Z][A-Z_]+\b\*?", re.sub(r"\\f.|\\", "", half)))
+        for half in told.split(";")[:2]
+    )
+    assert {"TERM", "LANG", "LC_*", "TZ", "COLORTERM", "NO_COLOR", "EDITOR"} <= copied
+    assert made == {"HOME", "PATH", "USER", "LOGNAME", "SHELL", "CARREL_BOX"}
+    here = {name.replace("*", "ALL"): "C" for name in copied}
+    others = ["LC", "TERMINFO", "TZDIR", "VISUAL", "PAGER", "LANGUAGES", "EDITORS", "MAIL"]
+    seen = environ(env={**here, **dict.fromkeys(others, "C")})
+    assert set(seen) == set(here) | made
 
 
 def test_environment_asked_for(project):
@@ -713,6 +730,30 @@ def test_two_boxes_at_once_in_one_workspace(project):
     second.communicate(b"", timeout=lib.TIMEOUT)
     assert (first.returncode, second.returncode) == (0, 0)
     assert lib.snapshot(project) == before
+
+
+ORPHANS = """
+import glob, os, time
+def there():
+    return len(glob.glob("/proc/[0-9]*"))
+for n in range(50):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            time.sleep(0.01)
+        os._exit(0)
+    os.wait()
+own = os.fork() or os._exit(0)
+os.waitid(os.P_PID, own, os.WEXITED | os.WNOWAIT)
+end = time.monotonic() + 10
+while there() > 3 and time.monotonic() < end:
+    time.sleep(0.01)
+print(there())
+"""
+
+
+def test_orphans_are_reaped(project):
+    """By init, as everywhere. It is left, and we, and a dead child that we do not wait for."""
+    assert lib.succeeded(lib.box(lib.PYTHON, "-c", ORPHANS)) == b"3\n"
 
 
 # ---- report of planted files ------------------------------------------------------------

@@ -5,6 +5,7 @@ for; so any command can work on ~/.claude as a client would. Real clients are in
 The verdict is on the host: the user's files, the instance's, and what the next box is shown.
 """
 
+import collections
 import hashlib
 import json
 import os
@@ -87,7 +88,8 @@ class User:
 
     def release(self, process, name="held"):
         (self.project / name).unlink()
-        lib.make_file(self.project / f"{name}.go")
+        # The box removes it as soon as it sees it.
+        lib.make_file(self.project / f"{name}.ready").rename(self.project / f"{name}.go")
         out, err = process.communicate(timeout=lib.TIMEOUT)
         assert process.returncode == 0, (out, err)
         return err
@@ -114,7 +116,7 @@ class User:
         """No session, one layer, no temporary names; the user's files as they were."""
         assert self.names("sessions") == []
         assert len(self.names("layers")) <= layers, self.names("layers")
-        known = {"own", "layers", "sessions", "hiding", "points", "busy", "change"}
+        known = {"own", "layers", "sessions", "hiding", "busy", "change"}
         assert set(os.listdir(self.part())) <= known
         top = set(os.listdir(self.instance())) - {"settings.json"}
         assert top <= {"version", "project-root", "claude"}, top
@@ -204,6 +206,20 @@ def test_a_user_without_configuration(user):
     assert user.names("sessions") == []
 
 
+def test_an_instance_that_hides_less(user):
+    """Of a version that did not know of some traces: they are hidden from the next box on."""
+    user.see("true\n")
+    hiding = user.part() / "hiding"
+    names = set(os.listdir(hiding))
+    assert "daemon" in names
+    for name in ("daemon", "shares", "traces"):
+        (hiding / name).unlink()
+    user.file("daemon/control.key", "a secret\n")
+    assert "daemon" not in user.see("ls ~/.claude\n")
+    assert set(os.listdir(hiding)) == names
+    assert "skills" in user.see("ls ~/.claude\n"), "the control"
+
+
 def test_files_of_another_group(user):
     """As of a user who is in several: seen, said, not writable, replaceable; nothing lost."""
     if not lib.ROOT:
@@ -231,6 +247,34 @@ def test_files_of_another_group(user):
     done = user.run("cd ~/.claude; echo x >skills/new; ls skills\n")
     assert lib.succeeded(done) == b"new\none\n" and b"group" not in done.stderr
     user.assert_tidy()
+
+
+# Where a client keeps what is configured, and a file of what is the project's alone.
+DIRECT = {
+    "claude": (".claude", ".claude/history.jsonl"),
+    "codex": (".codex", ".codex/history.jsonl"),
+    "gemini": (".gemini", ".gemini/tmp/said"),
+    "opencode": (".config/opencode", ".local/share/opencode/said"),
+}
+
+
+@pytest.mark.parametrize("name", DIRECT)
+def test_direct(user, name):
+    """The user's real directory, with a warning at each start; what is said stays private."""
+    part, own = DIRECT[name]
+    if name != "claude":
+        lib.make_file(user.bin / name, CLIENT, mode=0o755)
+    mine = user.home / ".config/carrel/carrel.json"
+    lib.make_file(user.home / part / "there", "of the user\n")
+    script = f"cat ~/{part}/there; echo new >~/{part}/added; echo of-the-project >~/{own}\n"
+    for kind in ("mine", "direct"):
+        lib.make_file(mine, json.dumps({"mine": {"harness": name, "home": kind}}))
+        done = user.run(script)
+        assert lib.succeeded(done) == b"of the user\n"
+        assert (b'home "direct"' in done.stderr) == (kind == "direct"), done.stderr
+        assert (user.home / part / "added").exists() == (kind == "direct")
+        assert not holders(user.home / part, b"of-the-project")
+        assert holders(user.instance() / name, b"of-the-project")
 
 
 # ---- a dry run --------------------------------------------------------------------------
@@ -396,6 +440,65 @@ def test_a_running_box_keeps_what_it_sees(user):
     assert seen == "three\ntwo\n2\n3\n"
 
 
+# ---- removed meanwhile ------------------------------------------------------------------
+
+
+def test_gc_beside_a_box_that_runs(user):
+    """Its root is gone, and it is kept all the same, until the box has ended."""
+    process = user.hold("echo 1 >~/.claude/one")
+    moved = user.project.rename(user.place / "moved")
+    lib.make_file(user.place / "here")
+    before = {n: e for n, e in lib.snapshot(user.instance()).items() if b"upper" not in n}
+    done = user.carrel("gc", cwd=user.place)
+    assert lib.succeeded(done) == b"0 removed (0), 1 kept\n" and b"a box runs in it" in done.stderr
+    lib.failed_clearly(user.carrel("instances", "reset", "-y", user.instance().name,
+                                   cwd=user.place), "runs")  # fmt: skip
+    after = {n: e for n, e in lib.snapshot(user.instance()).items() if b"upper" not in n}
+    assert after == before
+    moved.rename(user.project)
+    user.release(process)
+    assert user.see("cat ~/.claude/one\n") == "1\n"
+    user.project.rename(moved)
+    assert lib.succeeded(user.carrel("gc", cwd=user.place)).startswith(b"1 removed")
+    assert not user.instance().exists()
+
+
+def test_a_reset_that_comes_late(user):
+    """Another was faster, and a box has a new instance of that name: it is not touched."""
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+    reset = ["instances", "reset", "-y"]
+    lib.succeeded(user.carrel("instances", "set", "model=x"))
+    trace = lib.make_file(user.place / "trace")
+    late = ["strace", "-o", trace, "-e", "trace=flock", "-e", "inject=flock:delay_enter=1s"]
+    child = lib.terminal([*late, lib.program(), *reset], cwd=user.project, env=user.env())
+    lib.wait_for(lambda: "flock" in trace.read_text(), "the lock")
+    lib.succeeded(user.carrel(*reset))
+    box = user.hold("echo 1 >~/.claude/one")
+    assert lib.finish(child) == 0
+    assert user.instance().exists()
+    user.release(box)
+    assert user.see("cat ~/.claude/one\n") == "1\n"
+
+
+def test_starts_while_others_reset(user):
+    """A box has a whole instance, and the reset is done or refused."""
+    known = ("removed", "runs", "in use", "nothing is kept", "has no project-root")
+    said = collections.Counter()
+    for i in range(40):
+        many = [lib.start("instances", "reset", "-y", cwd=user.project, env=user.env())
+                for _ in range(2)]  # fmt: skip
+        look = f"echo {i} >~/.claude/n; cat ~/.claude/n ~/.claude/skills/one/SKILL.md\n"
+        assert user.see(look) == f"{i}\na skill\n"
+        for process in many:
+            line = b"".join(process.communicate(timeout=lib.TIMEOUT)).decode()
+            (word,) = [word for word in known if word in line.splitlines()[0]] or [line]
+            said[word] += 1
+    assert set(said) <= set(known) and said["removed"], said
+    user.see(CHANGE)
+    user.assert_tidy()
+
+
 # ---- what a box can do to its own layer -------------------------------------------------
 
 HARM = {
@@ -423,6 +526,17 @@ def test_a_box_cannot_spoil_the_next(user, harm):
         look = "ls ~/.claude | grep -x kept; cat ~/.claude/earlier\n"
         assert user.see(look) == "kept\nbefore\n"
     assert lib.snapshot(user.project) == outside
+
+
+def test_a_deep_tree_with_names_in_the_way(user):
+    """To remove it, what is deep in it is moved to its top; no box can know under what name."""
+    taken = "for i in $(seq 0 999); do mkdir lifted-$i; : >lifted-$i/x; done"
+    deep = "mkdir a; cd a; for i in $(seq 150); do mkdir d; cd d; done"
+    user.see(f"mkdir ~/.claude/tree; cd ~/.claude/tree; {taken}; {deep}\n")
+    done = user.run("cd ~/.claude; rm -r tree; echo 1 >one\n")
+    assert lib.succeeded(done) == b"" and b"not kept" not in done.stderr, done
+    user.assert_tidy()
+    assert user.see("cd ~/.claude; [ -e tree ] || cat one\n") == "1\n"
 
 
 # ---- killed -----------------------------------------------------------------------------
@@ -526,18 +640,19 @@ def test_a_login_is_never_on_the_disk(user):
 # ---- what a box leaves for the next ------------------------------------------------------
 
 
+def is_gone(rest):
+    """Has the init of that box let go of its mounts? Nobody need have waited for it."""
+    try:
+        stat = pathlib.Path("/proc", rest.name.removeprefix("rest-"), "stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rsplit(")", 1)[1][1] == "Z"
+
+
 def rested(user):
     """The one session at rest, when nothing of its box is left."""
     one, = user.at_rest()
-    pid = one.name.removeprefix("rest-")
-
-    def is_gone():
-        try:
-            return pathlib.Path("/proc", pid, "stat").read_text().rsplit(")", 1)[1][1] == "Z"
-        except FileNotFoundError:
-            return True
-
-    lib.wait_for(is_gone, "the end of the box's init")
+    lib.wait_for(lambda: is_gone(one), "the end of the box's init")
     return one
 
 
@@ -652,6 +767,7 @@ def test_one_that_still_ends_is_not_taken(user):
     user.see("true\n")
     assert held in user.at_rest() and len(user.at_rest()) == 2
     held.rename(one)
+    lib.wait_for(lambda: all(map(is_gone, user.at_rest())), "the end of both")
     user.see("true\n")
     assert len(user.at_rest()) == 1, "more than one is of no use"
 
@@ -665,50 +781,55 @@ def test_one_that_lacks_something(user, lost):
     user.assert_tidy(layers=0)
 
 
-# What changes the state directory. Without -f it is carrel alone that is watched.
+# What changes the state directory. strace counts each of them by itself.
 CHANGES = (
     "mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,rmdir,mknod,mknodat,fsync,flock,"
     "fchmod,fchmodat,chmod,write,symlink,symlinkat"
-)
+).split(",")
 
 
-def watched(user, script, number):
-    """A session in which carrel is killed just before it changes something for the nth time."""
-    inject = f"inject={CHANGES}:signal=KILL:when={number}"
-    argv = ["strace", "-o", "/dev/null", "-e", f"trace={CHANGES}", "-e", inject]
-    argv += [lib.program(), "run", "-y"]
-    return lib.execute(argv, cwd=user.project, env=user.env(), input=script.encode())
+def killed_before(call, number, argv):
+    """argv such that it is killed just before its nth such call; without what it starts."""
+    inject = f"inject={call}:signal=KILL:when={number}"
+    return ["strace", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject, *argv]
+
+
+def change_and_kill(user, call, number, count):
+    """Was carrel killed, and had the box written?"""
+    # Two layers, so that there is something to merge.
+    keeper = user.hold(name=f"k{count}")
+    remake = "cd ~/.claude; rm -rf old; mkdir old; echo"
+    user.see(f"{remake} {count} >old/a; echo 1 >n-{count}\n")
+    user.release(keeper, name=f"k{count}")
+    script = f"{remake} {count} >old/b; echo 2 >w-{count}\n"
+    script += f"cd - >/dev/null; touch done-{count}\n"
+    argv = killed_before(call, number, [lib.program(), "run", "-y"])
+    done = lib.execute(argv, cwd=user.project, env=user.env(), input=script.encode())
+    assert done.returncode in (0, -signal.SIGKILL, 128 + signal.SIGKILL), done
+    return done.returncode != 0, (user.project / f"done-{count}").exists()
 
 
 def test_killed_before_each_change(user):
-    """Each time before one more of them, until it ends by itself: begin, end and merge."""
+    """Before the first call of each kind, the second, until it ends: begin, end and merge."""
     if shutil.which("strace") is None:
         pytest.skip("needs strace")
-    number, written = 0, []
-    while True:
-        number += 1
-        # Two layers, so that there is something to merge.
-        keeper = user.hold(name=f"k{number}")
-        remake = "cd ~/.claude; rm -rf old; mkdir old; echo"
-        user.see(f"{remake} {number} >old/a; echo 1 >n-{number}\n")
-        user.release(keeper, name=f"k{number}")
-        script = f"{remake} {number} >old/b; echo 2 >w-{number}\n"
-        script += f"cd - >/dev/null; touch done-{number}\n"
-        done = watched(user, script, number)
-        assert done.returncode in (0, -signal.SIGKILL, 128 + signal.SIGKILL), done
-        if (user.project / f"done-{number}").exists():
-            written.append(number)
-        seen = user.see("cd ~/.claude; echo n-* w-* old/*; cat old/* .claude.json\n").split()
-        assert '"theme":' in seen, (number, seen)
-        for i in range(1, number + 1):
-            assert f"n-{i}" in seen, (number, seen)
-            assert i not in written or f"w-{i}" in seen, (number, seen)
-        last = "b" if number in written else "a"
-        assert f"old/{last}" in seen and str(number) in seen, (number, seen)
-        user.assert_tidy()
-        if done.returncode == 0:
-            break
-    assert number > 20 and 0 < len(written) < number, (number, written)
+    count, kills, written = 0, collections.Counter(), []
+    for call in CHANGES:
+        killed = True
+        while killed:
+            count += 1
+            killed, wrote = change_and_kill(user, call, kills[call] + 1, count)
+            kills[call] += killed
+            written += [count] * wrote
+            seen = user.see("cd ~/.claude; echo n-* w-* old/*; cat old/* .claude.json\n").split()
+            where = (call, kills, seen)
+            assert '"theme":' in seen, where
+            assert {f"n-{i}" for i in range(1, count + 1)} <= set(seen), where
+            assert {f"w-{i}" for i in written} <= set(seen), where
+            assert f"old/{'b' if wrote else 'a'}" in seen and str(count) in seen, where
+            user.assert_tidy()
+    assert kills.total() > 30 and len(kills) > 5, kills
+    assert 0 < len(written) - len(CHANGES) < kills.total(), (kills, written)
 
 
 def test_killed_at_any_moment(user):

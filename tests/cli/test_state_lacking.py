@@ -2,10 +2,12 @@
 
 strace makes one call of carrel's fail, the first, then the second, and so on until none is
 left; so each place where a feature is used is reached, also those that only come when a box
-has ended. One real file system lacks something here, too: overlayfs, which a container's home
-is often on. The verdict is what the next box is shown, and the user's own files.
+has ended. Two real file systems lack something here, too: overlayfs, which a container's home
+is often on, and FUSE, which no overlay can write to and which, like NFS, keeps a file that is
+removed while it is open. The verdict is what the next box is shown, and the user's own files.
 """
 
+import os
 import shutil
 import subprocess
 
@@ -35,11 +37,11 @@ def user(place, home, project):
     return User(place, home, project)
 
 
-def lacking(user, script, calls, error, number):
+def lacking(user, script, call, error, number):
     """A session in which carrel's nth such call fails; and whether there was an nth."""
     trace = lib.make_file(user.place / "trace")
-    argv = ["strace", "-o", str(trace), "-e", f"trace={calls}"]
-    argv += ["-e", f"inject={calls}:error={error}:when={number}"]
+    argv = ["strace", "-o", str(trace), "-e", f"trace={call}"]
+    argv += ["-e", f"inject={call}:error={error}:when={number}"]
     argv += [lib.program(), "run", "-y"]
     done = lib.execute(argv, cwd=user.project, env=user.env(), input=script.encode())
     return done, "(INJECTED)" in trace.read_text()
@@ -60,58 +62,60 @@ def said(done):
     return [line for line in lines if not line.startswith("carrel: note: ")]
 
 
+def check_kept(user, kept, rounds):
+    """The next box sees all that was written, and what two_layers() did in each round."""
+    seen = user.see("cd ~/.claude; echo n-* w-*; cat .claude.json; ls\n").split()
+    assert '"theme":' in seen, (rounds, seen)
+    assert set(kept) <= set(seen), (kept, seen)
+    assert {f"n-{i}" for i in range(1, rounds + 1)} <= set(seen), (rounds, seen)
+    user.assert_tidy()
+
+
 @pytest.mark.parametrize("used", [False, True], ids=["new", "used"])
 @pytest.mark.parametrize("calls, error, advice", LACKS.values(), ids=LACKS)
 def test_each_call_that_can_be_missing(user, calls, error, advice, used):
     """It is refused with a clear line, or works; what was written is there either way."""
     if shutil.which("strace") is None:
         pytest.skip("needs strace")
-    number, injected, refused, kept = 0, True, 0, []
-    while injected:
-        number += 1
-        if used:
-            two_layers(user, number)
-        else:
-            lib.remove(user.state / "carrel")
-            kept.clear()
-        script = f"{REMAKE} {number} >old/b; echo 2 >w-{number}\n"
-        script += f"cd - >/dev/null; touch done-{number}\n"
-        done, injected = lacking(user, script, calls, error, number)
-        if (user.project / f"done-{number}").exists():
-            kept.append(f"w-{number}")
-            assert done.returncode == 0, done
-            # What is not kept yet is said; and the next one keeps it.
-            assert not said(done) or b"is not kept yet" in done.stderr, done
-        else:
-            refused += 1
-            lib.failed_clearly(done)
-            about_state = str(user.state) in done.stderr.decode()
-            assert not advice or not about_state or ADVICE in done.stderr.decode(), done
-        seen = user.see("cd ~/.claude; echo n-* w-*; cat .claude.json; ls\n").split()
-        assert '"theme":' in seen, (number, seen)
-        assert set(kept) <= set(seen), (number, kept, seen)
-        if used:
-            assert {f"n-{i}" for i in range(1, number + 1)} <= set(seen), (number, seen)
-        user.assert_tidy()
-    assert number > 1 or calls in ("fsync", "setxattr,fsetxattr"), "there was such a call"
+    number, failures, refused, kept = 0, 0, 0, []
+    # One after the other, since strace counts each call by itself.
+    for call in calls.split(","):
+        nth, injected = 0, True
+        while injected:
+            nth, number = nth + 1, number + 1
+            if used:
+                two_layers(user, number)
+            else:
+                lib.remove(user.state / "carrel")
+                kept.clear()
+            script = f"{REMAKE} {number} >old/b; echo 2 >w-{number}\n"
+            script += f"cd - >/dev/null; touch done-{number}\n"
+            done, injected = lacking(user, script, call, error, nth)
+            failures += injected
+            if (user.project / f"done-{number}").exists():
+                kept.append(f"w-{number}")
+                assert done.returncode == 0, done
+                # What is not kept yet is said; and the next one keeps it.
+                assert not said(done) or b"is not kept yet" in done.stderr, done
+            else:
+                refused += 1
+                lib.failed_clearly(done)
+                about_state = str(user.state) in done.stderr.decode()
+                assert not advice or not about_state or ADVICE in done.stderr.decode(), done
+            check_kept(user, kept, number if used else 0)
+    assert failures or calls in ("fsync", "setxattr,fsetxattr"), "there was such a call"
     assert refused or calls not in ("flock", "mkdir,mkdirat", "symlink,symlinkat")
 
 
-# ---- a real one -------------------------------------------------------------------------
+# ---- real ones --------------------------------------------------------------------------
 
 
-@pytest.fixture
-def layered(user):
-    """The user's state directory as it is, seen through an overlay: as in a container."""
-    if not lib.ROOT:
-        pytest.skip("needs root")
-    where, real = user.place / "layered", user.state
-    for name in ("layered", "upper", "work"):
-        lib.make_dir(user.place / name)
+def seen_through(user, where, *command):
+    """The user's state directory, which the command mounts at where, as it is: a fixture."""
+    real = user.state
 
     def mount():
-        options = f"lowerdir={real},upperdir={user.place}/upper,workdir={user.place}/work"
-        subprocess.run(["mount", "-t", "overlay", "-o", options, "o", where], check=True)
+        subprocess.run(command, check=True)
         user.state = where
 
     def unmount():
@@ -122,6 +126,16 @@ def layered(user):
     yield user
     if user.state == where:
         subprocess.run(["umount", "-l", where], check=True)
+
+
+@pytest.fixture
+def layered(user):
+    """The state directory seen through an overlay: as in a container."""
+    if not lib.ROOT:
+        pytest.skip("needs root")
+    where, upper, work = (lib.make_dir(user.place / name) for name in ("layered", "upper", "work"))
+    options = f"lowerdir={user.state},upperdir={upper},workdir={work}"
+    yield from seen_through(user, where, "mount", "-t", "overlay", "-o", options, "o", where)
 
 
 @pytest.mark.parametrize("used", [False, True], ids=["new", "used"])
@@ -164,3 +178,50 @@ def test_an_overlay_that_cannot_be_mounted(layered):
     look = "cat ~/.config/opencode/* ~/.local/share/opencode/own\n"
     assert layered.see(look) == "of the user\nkept\nsaid\n"
     assert lib.snapshot(config) == before
+
+
+@pytest.fixture
+def fused(user):
+    """The same through FUSE."""
+    if not lib.ROOT:
+        pytest.skip("needs root")
+    if shutil.which("bindfs") is None or not os.path.exists("/dev/fuse"):
+        pytest.skip("needs FUSE")
+    where = lib.make_dir(user.place / "fused")
+    yield from seen_through(user, where, "bindfs", user.state, where)
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["new", "used"])
+def test_state_on_fuse(fused, used):
+    """Refused, and where it was before all is as it was."""
+    if used:
+        fused.see(CHANGE)
+    else:
+        lib.make_dir(fused.home / ".local")
+        lib.make_dir(fused.state)
+    fused.mount()
+    done = fused.run("touch ran\n")
+    lib.failed_clearly(done, "overlay", str(fused.claude), ADVICE)
+    assert not (fused.project / "ran").exists()
+    fused.unmount()
+    assert lib.snapshot(fused.claude) == fused.before
+    if not used:
+        fused.see(CHANGE)
+    assert "third" in fused.see(LOOK)
+    fused.assert_tidy()
+
+
+def test_commands_on_fuse(fused, place):
+    """They need no overlay. What is removed is gone, though carrel had its locks open."""
+    gone = lib.make_dir(place / "gone")
+    for path in (fused.project, gone):
+        fused.see(CHANGE, cwd=path)
+    fused.mount()
+    lib.succeeded(fused.carrel("instances", "set", "model=opus"))
+    assert b'"opus"' in lib.succeeded(fused.carrel("instances", "set"))
+    assert b"old/third" in lib.succeeded(fused.carrel("instances", "diff"))
+    lib.remove(gone)
+    assert lib.succeeded(fused.carrel("gc")).startswith(b"1 removed")
+    lib.succeeded(fused.carrel("instances", "reset", "-y"))
+    fused.unmount()
+    assert os.listdir(fused.state / "carrel" / "instances") == []

@@ -104,6 +104,28 @@ def test_workspace_that_holds_the_home_is_refused(home, where, asked):
     assert not os.path.exists(os.path.join(path, "made"))
 
 
+def test_toolchains_of_the_home(project, home):
+    """What PATH finds below the home is there to be run, read-only, with what it needs."""
+    hello = "#!/bin/sh\ncat ~/.rustup/lib\n"
+    lib.make_file(home / ".cargo/bin/hello", hello, mode=0o755)
+    lib.make_file(home / ".rustup/lib", "of the toolchain\n")
+    lib.make_file(home / ".cargo/credentials.toml", "token\n")
+    lib.make_file(home / ".pyenv/shims/unasked", hello, mode=0o755)
+    before = lib.snapshot(home)
+    env = {"PATH": f"{home}/.cargo/bin:/usr/bin:/bin"}
+    assert lib.succeeded(lib.box("hello", env=env)) == b"of the toolchain\n"
+    lib.failed_clearly(lib.box("hello"), "hello", code=127)
+    seen = lib.succeeded(lib.box("sh", "-c", 'echo "$PATH"; find ~ -type f', env=env))
+    assert seen.decode().split()[0].split(":")[0] == f"{home}/.cargo/bin"
+    files = {f"{home}/.cargo/bin/hello", f"{home}/.rustup/lib"}
+    assert set(seen.decode().split()[1:]) == files
+    attack = "for f in ~/.cargo/bin ~/.rustup; do echo x >$f/new; rm -rf $f; mv $f $f.old; done"
+    lib.box("sh", "-c", f"echo x >>~/.cargo/bin/hello; {attack}", env=env)
+    assert lib.snapshot(home) == before
+    lib.execute(["sh", "-c", "echo x >>~/.cargo/bin/hello"], env=env)
+    assert lib.snapshot(home) != before
+
+
 # ---- which directory --------------------------------------------------------------------
 
 

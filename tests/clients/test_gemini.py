@@ -109,6 +109,7 @@ def test_terminal(host, mock):
     screen.until(lambda: asked(mock), "the first request")
     assert parts.marked(asked(mock)[0]) == parts.DECLARED | {"prompt"}
     screen.until(lambda: b"that is all" in screen.seen, "the answer")
+    assert b"Do you trust" not in screen.seen
     assert not lib.processes("MARK-prompt") and lib.processes("@/etc/carrel/prompt.md")
 
 

@@ -219,11 +219,41 @@ def test_conversations_of_the_user_are_not_seen(host, claude):
     assert home_of(host) == before
 
 
+def test_many_at_once(host, count=4):
+    """Each conversation is kept whole, and what each changed of the configuration."""
+    before = home_of(host)
+    processes = []
+    for i in range(count):
+        wait = "until [ -e go ]; do sleep 0.05; done"
+        command = f"touch here-{i}; {wait}; echo {SECRET}-{i}; echo {i} >~/.claude/of-{i}"
+        process = host.start(*ONLINE)
+        process.stdin.write(f"MOCK:bash:{command}".encode())
+        process.stdin.close()
+        process.stdin = None
+        processes.append(process)
+    lib.wait_for(lambda: len(list(host.project.glob("here-*"))) == count, "all the boxes")
+    lib.make_file(host.project / "go")
+    for process in processes:
+        out, err = process.communicate(timeout=lib.TIMEOUT)
+        assert process.returncode == 0, (out, err)
+    talks = list((own(host) / "projects" / slug(host.project)).glob("*.jsonl"))
+    assert len(talks) == count
+    for path in talks:
+        assert [json.loads(line) for line in path.read_text().splitlines()], "no line is torn"
+    for i in range(count):
+        (path,) = [path for path in talks if f"{SECRET}-{i}" in path.read_text()]
+        assert SECRET in say(host, "MOCK:text:again", agent=["--resume", path.stem]).text
+    assert do(host, "cat ~/.claude/of-*").result().split() == [str(i) for i in range(count)]
+    assert home_of(host) == before
+
+
 # Where the client keeps what it did in all projects: snapshots of files, what was pasted,
-# plans, lists of tasks, logs, copies of ~/.claude.json, the tokens of editors.
+# plans, lists of tasks, logs, copies of ~/.claude.json, the tokens of editors, the key of the
+# process that runs jobs.
 TRACES = """
-backups debug feedback-bundles file-history ide image-cache jobs paste-cache plans session-env
-sessions shell-snapshots tasks teams telemetry todos uploads usage-data
+backups daemon debug dump-prompts feedback-bundles file-history ide image-cache jobs paste-cache
+plans session-env sessions shares shell-snapshots startup-perf tasks teams telemetry todos
+traces uploads usage-data
 """
 
 
@@ -475,6 +505,23 @@ def test_changes_stay_with_the_project(host, tree, other):
     assert do(host, "echo $WHICH").result().strip() == "of the project"
     assert do(tree, "echo $WHICH").result().strip() == "of the project"
     assert do(other, "echo $WHICH").result().strip() == "of the user"
+
+
+def changes(host):
+    """What `carrel instances diff` lists, and whether it is loud."""
+    done = lib.carrel("instances", "diff", "--json", cwd=host.project, env=host.env)
+    return {row["name"]: bool(row["danger"]) for row in json.loads(lib.succeeded(done))}
+
+
+def test_only_what_the_agent_changed_is_a_change(host, claude):
+    """What the client itself writes at every start would hide it."""
+    furnish(host, claude)
+    do(host, "true")
+    kept = os.listdir(instance(host) / "claude/claude/layers/000001")
+    assert ".claude.json" in kept, "the client does write"
+    assert changes(host) == {}
+    do(host, "echo '{}' >~/.claude/settings.json; echo x >~/.claude/note")
+    assert changes(host) == {"~/.claude/settings.json": True, "~/.claude/note": False}
 
 
 # ---- what the agent is told -------------------------------------------------------------

@@ -35,7 +35,8 @@ class Codex:
 
     def settings(self, host, server, *names):
         """What the user has set up, with MCP servers of these names."""
-        lines = ['model_provider = "mock"', "[model_providers.mock]", 'name = "mock"']
+        lines = ['model_provider = "mock"', 'developer_instructions = "MARK-further"']
+        lines += ["[model_providers.mock]", 'name = "mock"']
         lines += [f'base_url = "{host.mock.url}/v1"', 'wire_api = "responses"']
         lines += ['env_key = "CODEX_API_KEY"', "[features]", "apps = false"]
         for name in names:
@@ -51,7 +52,7 @@ class Gemini:
     name, config, module = "gemini", ".gemini/settings.json", test_gemini
     tool, ready = "mcp_owned_ask_owned", b"Type your message"
     instructions, history = ".gemini/GEMINI.md", ".gemini/tmp/other/logs.json"
-    resume, told = ["--resume", "latest"], "You run in a sandbox. /etc/carrel/SANDBOX.md"
+    resume, told = ["--resume", "latest"], "# Your sandbox"
     mine = {"model": test_gemini.MODEL}
 
     def __init__(self, mock):
@@ -60,7 +61,9 @@ class Gemini:
     def settings(self, host, server, *names):
         servers = {name: {"command": server, "args": [name]} for name in names}
         auth = {"auth": {"selectedType": "gemini-api-key"}}
-        return json.dumps({"security": auth, "mcpServers": servers})
+        host.write("~/.gemini/NOTES.md", "MARK-further\n")
+        context = {"fileName": "NOTES.md", "loadMemoryFromIncludeDirectories": False}
+        return json.dumps({"security": auth, "context": context, "mcpServers": servers})
 
     def direct(self, client, *more):
         return [client, "--skip-trust", "--yolo", "-m", test_gemini.MODEL, *more]
@@ -84,7 +87,9 @@ class Opencode:
     def settings(self, host, server, *names):
         servers = {name: {"type": "local", "command": [server, name]} for name in names}
         schema = "https://opencode.ai/config.json"  # or it would add that by itself
-        return json.dumps({"$schema": schema, "share": "disabled", "mcp": servers})
+        host.write("~/.config/opencode/NOTES.md", "MARK-further\n")
+        further = {"instructions": [str(host.home / ".config/opencode/NOTES.md")]}
+        return json.dumps({"$schema": schema, "share": "disabled", "mcp": servers, **further})
 
     def direct(self, client, *more):
         return [client, "run", "--auto", "-m", test_opencode.MODEL, *more]
@@ -161,7 +166,7 @@ def test_what_is_the_users_is_there(mine, kind, program):
     bodies = say(mine, kind, f"MOCK:call:{kind.tool}:{{}}")
     boxed, answered = bodies[0], bodies[-1]
     assert set(parts.marks(mine)) == {"mcp-owned"}
-    assert parts.marked(boxed) >= {"user", "userskill"}
+    assert parts.marked(boxed) >= {"user", "userskill", "further"}
     assert "MARK-answer of owned" in parts.shown(answered)
     assert kind.told in parts.shown(boxed)
     assert home_of(mine) == before
@@ -190,6 +195,57 @@ def test_what_is_planted_stays_in_the_projects_boxes(mine, other, kind, program)
     assert "planted" in parts.marked(say(mine, kind, "MOCK:text:hello")[0])
     assert set(parts.marks(mine)) == {"mcp-owned", "mcp-planted"}
     assert home_of(mine) == home
+
+
+def diff(host):
+    return json.loads(lib.succeeded(lib.carrel("instances", "diff", "--json", cwd=host.project)))
+
+
+SPOILT = {
+    "rm": ("deleted", set(), ["-MARK-user"]),
+    "echo MARK-oth''er >>": ("changed", {"other", "user"}, [" MARK-user", "+MARK-other"]),
+}
+
+
+@pytest.mark.parametrize("how", SPOILT, ids=["removed", "added to"])
+def test_told_whatever_a_box_did(mine, kind, how):
+    """The model, of its sandbox; instructions are what the user and the box made of them."""
+    verb, marks, lines = SPOILT[how]
+    out = do(mine, kind, f"{how} ~/{kind.instructions}; cat ~/{kind.instructions} && echo IS")
+    assert "SANDBOX" not in out and ("IS" in out) == (verb != "deleted"), out
+    for more in ([], kind.resume):
+        body = say(mine, kind, "MOCK:text:hello", *more)[0]
+        assert kind.told in parts.shown(body)
+        assert parts.marked(body) & {"user", "other"} == marks
+    changes = diff(mine)
+    (change,) = [c for c in changes if c["name"] == f"~/{kind.instructions}"]
+    assert change["change"] == verb
+    assert [x for x in change["diff"].splitlines() if not x.startswith("@@")] == lines
+    assert "/etc/carrel" not in json.dumps(changes), "nothing of our own"
+
+
+def instead(host, kind):
+    """A shell in place of the client."""
+    client = pathlib.Path(lib.make_dir(host.project.parent / "fake")) / kind.name
+    lib.make_file(client, "#!/bin/sh\nexec /bin/sh -s\n", mode=0o755)
+    host.env["PATH"] = f"{client.parent}:{host.env['PATH']}"
+
+
+@pytest.mark.parametrize("kind", ["gemini"], indirect=True)
+def test_what_is_trusted_is_made_anew(mine, kind):
+    """Gemini CLI's list has what the user says and our directory, whatever a box wrote."""
+    path, users = ".gemini/trustedFolders.json", {"/srv/project": "DO_NOT_TRUST"}
+    mine.write(f"~/{path}", users)
+    before = home_of(mine)
+    instead(mine, kind)
+    script = f"cat ~/{path}; echo '{{}}' >~/{path}; cat ~/{path}\n".encode()
+    for _ in range(2):
+        seen = lib.succeeded(mine.run(input=script)).decode()
+        assert json.loads(seen.removesuffix("{}\n")) == users | {"/etc/carrel": "TRUST_FOLDER"}
+        assert seen.endswith("{}\n"), "the control: a box can write it"
+    assert diff(mine) == [] and home_of(mine) == before
+    done = lib.carrel("instances", "take", f"~/{path}", cwd=mine.project)
+    lib.failed_clearly(done, "every box gets it anew")
 
 
 def test_conversations_are_the_projects(mine, other, kind):
@@ -285,7 +341,7 @@ def converse(host, kind, trust):
         return [b for b in kind.module.asked(later) if "MARK-typed" in parts.shown(b)]
 
     body = press_until(screen, sent, "the request")[0]
-    assert b"Trust" not in screen.seen
+    assert b"Trust" not in screen.seen and b"Do you trust" not in screen.seen
     return body
 
 
@@ -330,9 +386,7 @@ def test_the_refresh_token_stays_outside(mine, kind):
     keys = [name for name in mine.env if name.endswith("_KEY")]
     mine.env |= {name: None for name in keys}
     before = home_of(mine)
-    client = pathlib.Path(lib.make_dir(mine.project.parent / "fake")) / kind.name
-    lib.make_file(client, "#!/bin/sh\nexec /bin/sh -s\n", mode=0o755)
-    mine.env["PATH"] = f"{client.parent}:{mine.env['PATH']}"
+    instead(mine, kind)
     word = f"{REFRESH[:-4]}'{REFRESH[-4:]}'"
     script = f"grep -rlsF {word} ~ /etc /run /tmp; cat ~/{path}; echo spoilt >~/{path}\n"
     seen = lib.succeeded(mine.run(input=script.encode()))

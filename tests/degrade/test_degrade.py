@@ -6,6 +6,8 @@ means exit code 125, one line that says what failed, and a command that did not 
 is the machine that has to change, a second line says how.
 """
 
+import contextlib
+import json
 import os
 import pathlib
 import socket
@@ -69,11 +71,18 @@ STATES = {
     "no white-outs": ("mknod=EPERM mknodat=EPERM", ADVISES),
     "no attributes": ("fsetxattr=EOPNOTSUPP", WORKS),
     "no overlays of users": ("fsconfig:1.0=EINVAL", ADVISES),
+    "no layers by descriptor": ("fsconfig:1.5=EINVAL", WORKS),
 }
 
 # A machine of one's own: its shell has capabilities, what it hands over to has none.
 AS_USER = ["unshare", "-c", "-m", "--keep-caps", "sh", "-c"]
 HAND_OVER = 'exec setpriv --ambient-caps=-all --inh-caps=-all -- "$@"'
+# As container engines do it: other namespaces, a root of its own that was pivoted into, a new proc.
+CONTAINER = (
+    "mount --rbind / /mnt && mount -t proc none /mnt/proc && cd /mnt && /sbin/pivot_root . . &&"
+    ' umount -l . && cd "$1" && shift && '
+)
+IN_CONTAINER = ["unshare", "-c", "-m", "-p", "-f", "--keep-caps", "sh", "-c"]
 MACHINES = {
     "max_user_namespaces is 0": (
         [*AS_USER, f"echo 0 > /proc/sys/user/max_user_namespaces; {HAND_OVER}", "sh"],
@@ -87,6 +96,17 @@ MACHINES = {
         [*AS_USER, f"mount -t tmpfs none /proc && {HAND_OVER}", "sh"],
         EITHER,
     ),
+    "a container": ([*IN_CONTAINER, CONTAINER + HAND_OVER, "sh", "@W@"], WORKS),
+    "a container that covers parts of proc": (
+        [*IN_CONTAINER, f"{CONTAINER} mount --bind /dev/null /proc/interrupts && {HAND_OVER}",
+         "sh", "@W@"],
+        ADVISES,
+    ),
+    "a chroot": (
+        [*AS_USER, 'mount --rbind / /mnt && exec /sbin/chroot /mnt "$@"', "sh", "sh", "-c",
+         f'cd "$1" && shift && {HAND_OVER}', "sh", "@W@"],
+        ADVISES,
+    ),
     "root of a user namespace": (["unshare", "-Ur"], WORKS),
     "a user in a user namespace": (["unshare", "-c"], WORKS),
     "no processes left": (["prlimit", "--nproc=0", "--"], EITHER),
@@ -98,6 +118,27 @@ MACHINES = {
 def test_kernel(project, home, place, tool, deny, rules, expected):
     """A system call fails: in full, or not at all (rule 1)."""
     judge([deny, *rules.split(), "--"], expected, project, home, place)
+
+
+# The size of what a kernel of an ABI knows of a rule set; one that is told more refuses.
+SIZES = {1: 8, 2: 8, 3: 8, 4: 16, 5: 16, 6: 24}
+
+
+@pytest.mark.parametrize("abi", [abi for abi in SIZES if abi <= lib.LANDLOCK])
+def test_landlock_abi(project, home, place, tool, deny, abi):
+    """An older Landlock: used as far as it goes, and the plan says what that leaves open."""
+    rules = ["landlock_create_ruleset:2.1=%d" % abi]
+    rules += [f"landlock_create_ruleset:1.{n}=E2BIG" for n in (16, 24) if n > SIZES[abi]]
+    prefix = [deny, *rules, "--"]
+    words = [*prefix, lib.program(), "plan", "--json", "--network", "host", "--", "true"]
+    document = json.loads(lib.succeeded(lib.execute(words)))
+    assert document["layers"]["landlock"] == abi
+    assert any("abstract sockets" in text for text in document["notices"]) == (abi < 6)
+    assert any("cannot be moved" in text for text in document["notices"]) == (abi < 2)
+    steps = ["put ran yes", "mkdir a", "rename ran a/ran"]
+    said = arena.lines(run(prefix, *steps), steps)
+    assert said == ["ok", "ok", "EXDEV" if abi < 2 else "ok"]
+    tight(prefix, project, home, scopes=abi >= 6)
 
 
 @pytest.mark.parametrize("rules, expected", STATES.values(), ids=STATES)
@@ -126,8 +167,8 @@ def test_state(project, home, place, deny, rules, expected):
 
 @pytest.mark.parametrize("prefix, expected", MACHINES.values(), ids=MACHINES)
 def test_machine(project, home, place, tool, prefix, expected):
-    """The machine's settings forbid: the same."""
-    judge(prefix, expected, project, home, place)
+    """The machine's settings forbid, or it is one within another: the same."""
+    judge([word.replace("@W@", str(project)) for word in prefix], expected, project, home, place)
 
 
 def test_nothing_is_denied(project, home, place, tool, deny):
@@ -165,7 +206,7 @@ def refused(done, advice):
     assert not done.stdout
 
 
-def tight(prefix, project, home):
+def tight(prefix, project, home, scopes=lib.LANDLOCK >= 6):
     """A handful of the escapes, one for each layer that could be missing."""
     face = arena.face(project, ".git/hooks", ".git/config", ".envrc", ".env")
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -186,18 +227,18 @@ def tight(prefix, project, home):
     for name in ("CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"):
         assert int(sets[sets.index(name) + 1], 16) == 0, said[11]
     assert "NoNewPrivs: 1" in said[11] and "Seccomp: 2" in said[11]
-    scoped(prefix)
+    scoped(prefix, scopes)
 
 
-def scoped(prefix):
-    """With the host's network only Landlock stands before an abstract socket."""
+def scoped(prefix, scopes):
+    """With the host's network only Landlock stands before an abstract socket, since ABI 6."""
     name = f"carrel-degrade-{os.getpid()}"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("\0" + name)
         listener.listen()
         listener.settimeout(0.2)
         run(prefix, f"unix @{name}", opts=["--network", "host"])
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TimeoutError) if scopes else contextlib.nullcontext():
             listener.accept()
         arena.outside(f"unix @{name}")
         listener.accept()[0].close()
@@ -220,13 +261,90 @@ def test_no_nf_tables(project, deny):
     assert check.returncode != 0 and b"works here, without" in check.stdout
 
 
+# A datagram by bash, and what comes back for the next one.
+SEND = "exec 3>/dev/udp/192.0.2.1/99; echo x >&3; sleep 0.1; echo x >&3"
+
+
+@pytest.mark.parametrize("rules, told", [([], True), (["socket:2.58=EPERM"], True),
+                                         (["socket:2.1=EPERM"], False)])  # fmt: skip
+def test_no_raw_sockets(project, deny, rules, told):
+    """The kernel refuses datagrams as ever; only the record does not have them."""
+    argv = ["run", "-y", "--name", "raw", "--network", "open", "--", "bash", "-c", SEND]
+    done = lib.execute([deny, *rules, "--", lib.program(), *argv], cwd=project)
+    assert done.returncode == 1 and b"Connection refused" in done.stderr
+    assert (b"1 refused: 192.0.2.1 (UDP" in done.stderr) == told
+    record = lib.succeeded(lib.carrel("events", "raw", "--json"))
+    assert (b'"datagram"' in record) == told and b'"end"' in record
+    assert b"lost" not in record
+    assert lib.execute([deny, *rules, "--", lib.program(), "check"], cwd=project).returncode == 0
+
+
+def test_no_ipv6(project, deny):
+    """A box's network is of one family then, and ends at the broker as ever."""
+    ask = "(: <>/dev/tcp/127.0.0.1/22) || echo own; exec 3<>/dev/tcp/192.0.2.1/80; head -1 <&3"
+    argv = ["run", "-y", "--name", "four", "--network", "allow", "--", "bash", "-c", ask]
+    done = lib.execute([deny, "socket:10=EAFNOSUPPORT", "--", lib.program(), *argv], cwd=project)
+    assert done.stdout == b"own\n" and b"1 refused: 192.0.2.1" in done.stderr
+    record = lib.succeeded(lib.carrel("events", "four", "--json"))
+    assert b'"end"' in record and b"lost" not in record
+
+
+def test_no_broker(project, deny):
+    """One that cannot start is no reason for a way around it: the box has no network."""
+    ask = "exec 3<>/dev/tcp/192.0.2.1/80 && head -1 <&3"
+    argv = ["run", "-y", "--network", "open", "--", "bash", "-c", ask]
+    done = lib.execute([deny, "getrandom=EPERM", "--", lib.program(), *argv], cwd=project)
+    assert done.returncode == 1 and done.stdout == b""
+    assert b"the box had no network, its broker could not start: get something" in done.stderr
+    assert lib.execute([deny, "--", lib.program(), *argv], cwd=project).stderr.count(b"broker") == 0
+    check = lib.execute([deny, "getrandom=EPERM", "--", lib.program(), "check"], cwd=project)
+    assert check.returncode != 0 and b"get something random" in check.stdout
+
+
 @pytest.mark.parametrize(
-    "rules", [rules for rules, expected in KERNELS.values() if expected in (REFUSES, ADVISES)]
+    "rules, expected", [row for row in KERNELS.values() if row[1] in (REFUSES, ADVISES)]
 )
-def test_check_says_the_same(project, deny, rules):
-    """`carrel check` tries the layers for real: it fails where a box would fail."""
+def test_check_says_the_same(project, deny, rules, expected):
+    """`carrel check` tries the layers for real: it fails where a box would, in the same words.
+
+    And where the box's own advice is to ask it, it does not send anybody in a circle.
+    """
     good = lib.carrel("check")
     assert good.returncode == 0, good
-    done = lib.execute([deny, *rules.split(), "--", lib.program(), "check"])
-    assert done.returncode != 0, done
-    assert done.stdout != good.stdout
+    denied = [deny, *rules.split(), "--", lib.program()]
+    run = lib.execute([*denied, "run", "-y", "--", "true"]).stderr.decode().splitlines()
+    text = lib.execute([*denied, "check"])
+    done = lib.execute([*denied, "check", "--json"])
+    assert text.returncode == done.returncode == 1 and not text.stderr + done.stderr
+    assert b"carrel cannot run here" in text.stdout
+    document = json.loads(done.stdout)
+    failed, = [layer for layer in document["layers"] if layer["state"] == "failed"]
+    states = [layer["state"] for layer in document["layers"]]
+    at = states.index("failed")
+    assert not document["works"]
+    assert set(states[:at]) <= {"ok"} and set(states[at + 1 :]) == {"not reached"}
+    assert run[0].endswith(failed["problem"]) and failed["problem"] in text.stdout.decode()
+    assert expected != ADVISES or len(failed["fix"]) > 10
+    if failed["fix"]:
+        assert failed["fix"] in text.stdout.decode() and "carrel check" not in failed["fix"]
+        assert "carrel check" in run[-1] or len(run) == 1 or run[-1].strip() == failed["fix"]
+
+
+# What Ubuntu sets, in a /proc/sys of our own.
+APPARMOR = """
+    mount -t tmpfs none /proc/sys/kernel &&
+    echo {} >/proc/sys/kernel/apparmor_restrict_unprivileged_userns &&
+"""
+
+
+@pytest.mark.parametrize("value", ["1", "0"])
+def test_check_names_the_profile_where_apparmor_restricts(project, deny, value):
+    """The namespace is made and is of no use; the profile that helps is one that we ship."""
+    machine = [*AS_USER, APPARMOR.format(value) + HAND_OVER, "sh", deny, "fsopen=EPERM", "--"]
+    done = lib.execute([*machine, lib.program(), "check", "--json"])
+    layers = {layer["name"]: layer for layer in json.loads(done.stdout)["layers"]}
+    assert layers["mounts"]["state"] == "failed" and layers["mounts"]["fix"]
+    assert ("packaging/apparmor/carrel" in layers["mounts"]["fix"]) == (value == "1")
+    profile = (lib.REPO / "packaging/apparmor/carrel").read_text()
+    assert "\nprofile carrel /usr{/local,}/bin/carrel flags=(unconfined) {\n" in profile
+    assert "\n  userns,\n" in profile

@@ -282,13 +282,14 @@ static void a_mknod(char **v)
 static void a_list(char **v)
 {
 	DIR *d = opendir(v[0]);
-	char all[4096] = "";
+	static char all[1 << 18]; /* /proc of a machine with many processes */
 	struct dirent *e;
 
 	if (!d) {
 		say_error(errno);
 		return;
 	}
+	*all = '\0';
 	while ((e = readdir(d)) && strlen(all) + strlen(e->d_name) + 2 < sizeof(all))
 		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
 			strcat(strcat(all, e->d_name), " ");

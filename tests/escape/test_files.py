@@ -644,8 +644,9 @@ def test_new_root_is_not_a_way_out(place, home):
     os.rmdir(place / "project" / "n")
     said = naive(*steps[:3], "bind . /usr", "tmpfs /etc")
     assert [line for line in said if line != "ok"] == []
-    escape = [f"chroot {home}", "chdir ../../../../../../..", f"read ./{home}/secret.txt"]
+    escape = ["chroot src", "chdir ../../../../../../..", f"read .{home}/secret.txt"]
     assert "the secret" not in "".join(inside(*escape))
+    assert "the secret" in naive(*escape)[2]
 
 
 def test_no_ghost_files(project, home, place):
@@ -860,6 +861,10 @@ def test_workspace_swapped_for_a_link_during_start(project, place):
             (victim / "planted").unlink(missing_ok=True)
             assert face(victim, ".envrc") == {".envrc": None}
     assert flipper.flips > 100 and ran > 0, (flipper.flips, ran)
+    # The control: the victim is the user's to write, and one of the two names leads there.
+    for path in (project, place / "link"):
+        outside("put planted x", "put .envrc EVIL", cwd=path)
+    assert (victim / "planted").exists() and face(victim, ".envrc") != {".envrc": None}
 
 
 def test_protected_ancestor_swapped_during_start(project, place):

@@ -221,6 +221,32 @@ def test_protected_file_replaced_on_the_host(project):
     assert "EVIL" not in config or b"  .git/config  (" in told, told
 
 
+@pytest.mark.parametrize("name", [".mcp.json", "own.conf", ".git/config.worktree"])
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another box"])
+def test_absent_name_replaced_on_the_host(project, name, beside):
+    """Somebody outside takes the stub away and puts a file there: it stays, and is told of."""
+    opts = ["--protect", "own.conf"]
+    others = []
+    if beside:
+        words = arena.words(["put there x", "await never"])
+        others.append(lib.start_box("./attack", *words, opts=opts))
+        arena.await_file(others[0], project / "there")
+    process = lib.start_box("./attack", *arena.words(["put up x", "await go"]), opts=opts)
+    arena.await_file(process, project / "up")
+    (project / name).unlink()
+    lib.make_file(project / name, "of the host")
+    lib.make_file(project / "go")
+    _, told = process.communicate(timeout=lib.TIMEOUT)
+    line = f"  {name}  (protected, but replaced from outside meanwhile)\n"
+    assert told.count(line.encode()) == 1 and told.count(name.encode()) == 1, told
+    for other in others:
+        lib.make_file(project / "never")
+        assert line.encode() in other.communicate(timeout=lib.TIMEOUT)[1]
+    assert (project / name).read_text() == "of the host"
+    (project / name).unlink()
+    assert b"replaced" not in lib.box("true", opts=opts).stderr
+
+
 # Trees that a hostile repository or box leaves, and a walk has to survive.
 TREES = {
     "fifos": "mkdir a a/.git .husky; mkfifo a/.envrc a/.git/config .husky/pre-commit a/.env",

@@ -123,10 +123,16 @@ def test_where_git_config_leads_is_protected(project, text):
     with open(project / ".git/config", "a", encoding="ascii") as config:
         config.write(text)
     assert lib.git("config", "core.hooksPath", cwd=project).strip() in ("tools/hooks", b"tools/hooks")
-    lib.box("sh", "-c", f"echo '{EVIL}' >>tools/hooks/pre-commit; echo x >tools/hooks/new; "
-            "mv tools away")
+    attack = f"echo '{EVIL}' >>tools/hooks/pre-commit; echo x >tools/hooks/new; mv tools away"
+    lib.box("sh", "-c", attack)
     assert (project / "tools/hooks/pre-commit").read_text() == "#!/bin/sh\ntrue\n"
     assert not (project / "tools/hooks/new").exists()
+    # The control: with a config that leads nowhere, all of it is the box's to change.
+    lib.git("config", "--unset", "core.hooksPath", cwd=project, check=False)
+    lib.git("config", "--unset", "include.path", cwd=project, check=False)
+    lib.box("sh", "-c", attack)
+    assert EVIL in (project / "away/hooks/pre-commit").read_text()
+    assert (project / "away/hooks/new").exists()
 
 
 def test_project_dressed_up_as_a_repository_is_not_mounted(place):
@@ -137,10 +143,13 @@ def test_project_dressed_up_as_a_repository_is_not_mounted(place):
     lib.make_file(first / "HEAD", "ref: refs/heads/main\n")
     lib.make_file(first / "config", "[core]\n\tworktree = ../second\n")
     lib.make_file(second / ".git", "gitdir: ../first\n")
-    done = lib.box("sh", "-c", f"cat {first}/.env; echo x >{first}/.git/hooks/pre-commit",
-                   cwd=second)
+    attack = ["sh", "-c", f"cat {first}/.env; echo x >{first}/.git/hooks/pre-commit"]
+    done = lib.box(*attack, cwd=second)
     assert b"SECRET" not in done.stdout
     assert not (first / ".git/hooks/pre-commit").exists()
+    # The control: without a box the files are the user's.
+    assert b"SECRET" in lib.execute(attack, cwd=second).stdout
+    assert (first / ".git/hooks/pre-commit").exists()
 
 
 # ---- mounts -------------------------------------------------------------------------------
@@ -148,4 +157,7 @@ def test_project_dressed_up_as_a_repository_is_not_mounted(place):
 
 def test_whole_host_cannot_be_mounted(project):
     """--mount / would bring the host's proc along, and its processes."""
-    lib.failed_clearly(lib.carrel("run", "-y", "--mount", "/:/host", "--", "true"), "proc")
+    read = ["--", "cat", "/host/proc/sys/kernel/ostype"]
+    lib.failed_clearly(lib.carrel("run", "-y", "--mount", "/:/host", *read), "proc")
+    seen = lib.carrel("run", "-y", "--mount", "/etc:/host", "--", "ls", "/host/passwd")
+    assert lib.succeeded(seen) == b"/host/passwd\n"

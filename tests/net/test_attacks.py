@@ -43,6 +43,7 @@ NAMES = {
     f"own6.{HOST}": [OWN[1]],
     f"own64.{HOST}": ["64:ff9b::5db8:d702"],  # OWN[0], by way of NAT64
 } | {f"n{i}.{HOST}": [address] for i, address in enumerate(NOT_PUBLIC)}
+ENDS = 4  # sockets of a box's network: listener, resolver's, where refusals are heard of twice
 NEAR = [("127.0.0.1", 7100), ("::1", 7100), ("::", 7101), ("::", 80)]  # of the machine itself
 
 LISTED = ["--network", "allow", "--allow", HOST, "--allow", f"*.{HOST}"]
@@ -470,17 +471,39 @@ def sockets(pid):
     return {link for link in links if link.startswith("socket:")}
 
 
+def unix_sockets(pid):
+    lines = pathlib.Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]
+    return {f"socket:[{line.split()[6]}]" for line in lines}
+
+
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
+def test_no_broker_before_it_is_asked(world):
+    """Until then the supervisor alone has the box's sockets, and gives them away."""
+    steps = [WAIT, *GOOD]
+    with waiting(world, SOME, steps) as process:
+        near = arena.descendants(process.pid)
+        names = [pathlib.Path(f"/proc/{pid}/comm").read_text() for pid in near]
+        held = sockets(process.pid)
+        assert "carrel-broker\n" not in names and len(near) >= 2
+        theirs = set().union(*(sockets(pid) for pid in near))
+        network = {s for s in held - theirs if s not in unix_sockets(process.pid)}
+        assert len(network) == ENDS
+        said, _ = go(process, steps)
+        assert greeted(steps, said) == GOOD
+
+
 @pytest.mark.skipif(not lib.ROOT, reason="needs root")
 def test_no_descriptor_of_the_network_is_in_the_box(world):
-    """The listener and the resolver's socket are the broker's alone: not even init has them."""
-    steps = [WAIT]
+    """They are the broker's alone: not even init has them. The supervisor keeps one: for after it."""
+    steps = [PRIVATE[0], WAIT]
     with waiting(world, SOME, steps) as process:
         broker = broker_of(process)
         near = [process.pid, *arena.descendants(process.pid)]
         held = {pid: sockets(pid) for pid in near}
         ours = held.pop(broker)
-        assert len(ours) == 3  # the supervisor's, the listener, the resolver's
-        assert len(held) >= 3 and not ours & set().union(*held.values())
+        assert len(ours) == ENDS + 1  # the supervisor's
+        assert len(ours & held.pop(process.pid)) == 1
+        assert len(held) >= 2 and not ours & set().union(*held.values())
         assert pathlib.Path(f"/proc/{broker}/environ").read_bytes() == b""
         status = arena.status(broker)
         assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
@@ -813,7 +836,7 @@ def test_connections_made_and_broken_at_random(world):
     assert whole > 20 and broken > 100 and wrong == 0
     broker = broker_of(process)
     if lib.ROOT:
-        lib.wait_for(lambda: len(sockets(broker)) == 3, "the end of all connections", 10)
+        lib.wait_for(lambda: len(sockets(broker)) == ENDS + 1, "the end of all connections", 10)
         assert not [n for n in os.listdir(f"/proc/{broker}/fd")
                     if os.readlink(f"/proc/{broker}/fd/{n}").startswith("pipe:")]  # fmt: skip
     assert memory_of(broker) < 32 * 1024

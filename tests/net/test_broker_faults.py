@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import signal
 import struct
 import subprocess
 import time
@@ -29,9 +30,10 @@ def broker_of(process):
 
     def find():
         for pid in lib.children(process.pid):
-            line = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-            if line.startswith(b"carrel-broker"):
-                return pid
+            with contextlib.suppress(OSError):  # one that has ended meanwhile
+                line = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+                if line.startswith(b"carrel-broker"):
+                    return pid
         return None
 
     return lib.wait_for(find, "the broker")
@@ -218,3 +220,60 @@ def test_many_questions_in_one_stream_that_ends_after_them(lab):
     done = lab.run([*ALLOW, "--allow", "echo.example.org", "--", lib.PYTHON, "-c", PIPELINE])
     assert lib.succeeded(done) == b"all\n"
     assert not lab.heard("dns", name="refused.example.org")
+
+
+SIGNALLED = """
+import signal, socket, sys
+for number in (1, 2, 3, 15):
+    signal.signal(number, lambda *_: None)
+for _ in range(2):
+    print(socket.create_connection(("93.184.216.34", int(sys.argv[1])), 20).recv(100), flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("sig", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM])
+def test_what_is_sent_to_the_whole_job_is_not_for_the_broker(lab, sig):
+    """Ctrl-C, timeout(1), a service that is stopped: the box may go on, with its network."""
+    port = 7010 + sig
+    lab.tcp("93.184.216.34", port)
+    opts = ["--allow", f"93.184.216.34:{port}", "--", lib.PYTHON, "-c", SIGNALLED, str(port)]
+    process = lab.start([*ALLOW, *opts])
+    lib.read_until(process.stdout, b"hello")
+    broker = broker_of(process)
+    os.killpg(process.pid, sig)
+    process.stdin.write(b"\n")
+    assert b"hello" in lib.read_until(process.stdout, b"hello"), "with its network"
+    assert broker_of(process) == broker
+    _, said = process.communicate(b"\n", timeout=lib.TIMEOUT)
+    assert process.returncode == 0 and b"broker" not in said, said
+
+
+def stop_at_once(process):
+    """Stop the broker as soon as there is one. Had it not shut itself in yet?"""
+    broker = None
+    while broker is None and process.poll() is None:
+        for pid in lib.children(process.pid):
+            with contextlib.suppress(OSError):
+                if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"carrel-broker"):
+                    broker = pid
+    os.kill(broker, signal.SIGSTOP)
+    early = "Seccomp:\t0" in pathlib.Path(f"/proc/{broker}/status").read_text()
+    if not early:
+        os.kill(broker, signal.SIGCONT)
+    return early
+
+
+def test_nobody_waits_for_a_broker_that_does_not_start(lab):
+    """It has read nothing of the longest policy: the box's time ends all the same."""
+    many = [word for i in range(1020) for word in ("--allow", f"h{i}.example")]
+    script = "sleep 0.3; echo >/dev/tcp/93.184.216.34/80; sleep 60"
+    opts = [*many, "--limit", "time=1s", "--", "bash", "-c", script]
+    for _ in range(10):
+        process = lab.start([*ALLOW, *opts])
+        early = stop_at_once(process)
+        process.communicate(timeout=15)
+        assert process.returncode in (124, 128 + signal.SIGTERM), process.returncode
+        if early:
+            return
+    pytest.fail("it was never stopped in time")

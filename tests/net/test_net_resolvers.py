@@ -5,6 +5,7 @@ the server is. Names that are not allowed are not asked about outside.
 """
 
 import re
+import time
 
 import lib
 import pytest
@@ -33,9 +34,10 @@ def test_resolver(lab, world, cmd):
     assert {e.name for e in lab.heard("dns")} == set(NAMES)
 
     lab.clear()
+    begun = time.monotonic()
     done = boxed(lab, world, *cmd, "www.example.org", allow=["git.example.org"])
     assert done.returncode != 0 and not re.search(V4, done.stdout.decode())
-    assert not lab.heard("dns")
+    assert not lab.heard("dns") and time.monotonic() - begun < 3, "an error, and at once"
 
 
 def test_getent(lab, world):
@@ -89,9 +91,13 @@ def test_addresses_and_other_types(lab, world, how, edns):
 
 
 def test_every_server_is_the_resolver(lab, world):
-    """A program that has the address of a public resolver built in gets the same answers."""
-    assert ask(lab, world, "udp", 0, "www.example.org", A, server="93.184.216.53") == [(0, 0, 1, 0)]
-    assert len(lab.heard("dns")) == 2 and {e.peer for e in lab.heard("dns")} == {"93.184.215.2"}
+    """A program that has the address of another resolver built in gets the same answers."""
+    for server in ("93.184.216.53", "127.0.0.53"):
+        lab.clear()
+        said = ask(lab, world, "udp", 0, "www.example.org", A, server=server)
+        assert said == [(0, 0, 1, 0)], server
+        assert len(lab.heard("dns")) == 2
+        assert {e.peer for e in lab.heard("dns")} == {"93.184.215.2"}
 
 
 # ---- what the resolver outside does -------------------------------------------------------
@@ -156,6 +162,17 @@ def test_one_of_many_addresses_has_a_server(lab, world):
     for name in ("silent.example.org", "no.example.org"):
         assert lib.succeeded(fetch(lab, world, name))
         assert lab.heard("http", host=name)
+
+
+def test_a_family_that_is_silent_costs_a_moment(lab, world):
+    """RFC 8305: the next address is tried after a quarter of a second, of the other family."""
+    lab.blackhole("2606:2800:222::/48")
+    silent = [f"2606:2800:222::{i}" for i in range(1, 4)]
+    lab.dns({"half.example.org": [*silent, far.WWW[0]]})
+    begun = time.monotonic()
+    assert lib.succeeded(fetch(lab, world, "half.example.org"))
+    assert 0.2 < time.monotonic() - begun < 2
+    assert [e.address for e in lab.heard("http", host="half.example.org")] == [far.WWW[0]]
 
 
 # ---- many at once -------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import os
+import pty
 import time
 
 import lib
@@ -155,6 +157,21 @@ def test_yes(lab):
     assert b"carrel allow yes www.example.org:80" in lib.read_until(process.stderr, b"--deny)", 5)
 
 
+def test_the_question_on_a_terminal_rings_its_bell(lab):
+    """The box has the terminal's screen: the line begins at its left end, and with a bell."""
+    server(lab)
+    screen, terminal = pty.openpty()
+    argv = ["run", "-y", "--name", "bell", "--network", "allow", "--ask", "--", *CURL]
+    with open(screen, "rb", buffering=0) as screen:
+        lab.start([*argv, f"http://{HOST}/"], stdin=terminal, stdout=terminal, stderr=terminal)
+        os.close(terminal)
+        shown = lib.read_until(screen, b"(or --deny)\r\n")
+        assert f"\r\n\acarrel: {HOST}:80 is not in the list and waits".encode() in shown
+        assert not lab.heard("http")
+        lib.succeeded(lab.run(["allow", "bell", HOST]))
+        lib.read_until(screen, b"hello from")
+
+
 def test_no(lab):
     _, here = ask(lab, "no")
     lib.succeeded(lab.run(["allow", "no", f"{HOST}:80", "--deny"]))
@@ -245,6 +262,53 @@ def test_the_last_line_and_the_way_to_allow_it(lab):
     done = lab.run(["run", "-y", "--allow", HOST, "--", "sh", "-c", script])
     assert b"1 host reached" in done.stderr and b"1 refused: telemetry.example.com" in done.stderr
     assert b"--allow telemetry.example.com" in done.stderr
+
+
+TOLD = f"""
+import socket, time
+s = socket.create_connection(("{HOST}", 80), 10)
+s.sendall(bytes(1000))
+s.shutdown(socket.SHUT_WR)
+assert len(s.makefile("rb").read()) == 3000
+began = time.monotonic()
+try:
+    print(socket.create_connection(("{HOST}", 22), 10).recv(1))
+except ConnectionResetError:
+    print("reset")
+try:
+    socket.getaddrinfo("telemetry.example.com", 80)
+except socket.gaierror:
+    print("no name", time.monotonic() - began < 1)
+"""
+
+
+def test_every_lookup_connection_and_refusal_is_an_event(lab):
+    """With the bytes and the time of each; and a refusal is one, at once."""
+
+    def serve(connection, entry):
+        while len(entry.got) < 1000:
+            entry.got += connection.recv(4096)
+        time.sleep(0.2)
+        connection.sendall(bytes(3000))
+
+    server(lab, serve)
+    done = lab.run(["run", "-y", "--name", "each", "--allow", HOST, "--", lib.PYTHON, "-c", TOLD])
+    assert lib.succeeded(done) == b"reset\nno name True\n"
+    _, *told, _ = events(lab, "each")
+    lookups = [e for e in told if e["event"] == "lookup"]
+    assert {(e["name"], e["type"], e["verdict"]) for e in lookups} == {
+        (name, kind, verdict) for name, verdict in ((HOST, "allowed"),
+                                                    ("telemetry.example.com", "refused"))
+        for kind in ("A", "AAAA")}  # fmt: skip
+    made, closed, *refused = [e for e in told if e["event"] != "lookup"]
+    assert (made["event"], made["verdict"], made["port"]) == ("connect", "allowed", 80)
+    assert (closed["event"], closed["id"]) == ("close", made["id"])
+    assert (closed["sent"], closed["received"]) == (1000, 3000) and 200 <= closed["ms"] < 5000
+    assert made["name"] == closed["name"] == HOST and made["address"] == closed["address"]
+    # A reset that is quick is seen by connect(2), and then the other address is tried.
+    assert len(refused) in (1, 2) and {
+        (e["event"], e["name"], e["port"], e["verdict"], e["reason"]) for e in refused} == {
+        ("connect", HOST, 22, "refused", "not allowed on this port")}  # fmt: skip
 
 
 def test_events_are_followed_while_they_happen(lab):

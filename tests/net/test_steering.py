@@ -1,9 +1,12 @@
 """A box that runs is asked and steered: what is shown can be answered, and what is said holds."""
 
 import json
+import os
+import signal
 import subprocess
 
 import lib
+from test_broker_faults import broker_of
 
 WAITS = "while :; do sleep 1; done"
 
@@ -92,3 +95,15 @@ def test_no_rule_is_dropped_in_silence(lab):
     lib.succeeded(lab.run(["allow", "full", "last.example"]))
     done = lab.run(["allow", "full", "h1.example", "--deny"])
     lib.failed_clearly(done, "h1.example", "1024 rules")
+
+
+def test_a_box_that_lost_its_network_says_so(lab):
+    """To whoever asks it for a port or a host; and there is no port any more."""
+    process = start(lab, "lost", "--network", "allow", "--port", "7020:80")
+    lib.succeeded(lab.run(["port", "lost", "7021:80"]))
+    os.kill(broker_of(process), signal.SIGKILL)
+    lib.wait_for(lambda: b"lost" in lab.run(["events", "lost", "--json"]).stdout, "the record")
+    for args in (["port", "lost", "7022:80"], ["port", "lost", "7021", "--remove"]):
+        lib.failed_clearly(lab.run(args), "its network has ended")
+    lib.failed_clearly(lab.run(["allow", "lost", "a.example"]), "its network has ended")
+    assert lab.bare(["bash", "-c", "echo >/dev/tcp/127.0.0.1/7021"]).returncode == 1

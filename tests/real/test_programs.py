@@ -107,11 +107,13 @@ def test_git(project):
 
 
 def test_python_venv(project):
+    """With pip in it, which venv installs by running it."""
     text = run(
-        f"{lib.PYTHON} -m venv --without-pip env; . env/bin/activate; command -v python;"
-        "python -c 'import sys; print(sys.prefix != sys.base_prefix)'"
-    )
-    assert text == f"{project}/env/bin/python\nTrue\n"
+        f"{lib.PYTHON} -m venv env; . env/bin/activate; command -v python pip;"
+        "python -c 'import sys; print(sys.prefix != sys.base_prefix)'; pip --version"
+    ).splitlines()
+    assert text[:3] == [f"{project}/env/bin/python", f"{project}/env/bin/pip", "True"]
+    assert text[3].startswith("pip ") and f"{project}/env/lib" in text[3]
 
 
 def test_python_multiprocessing(project):

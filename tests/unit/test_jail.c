@@ -13,6 +13,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -341,8 +343,25 @@ static int run_all(int results[ALL])
 	return n;
 }
 
+/* Whoever asks for a filter from now on is told that it is there, and has none. */
+static bool lose_seccomp(void)
+{
+	struct sock_filter program[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog all = { ARRAY_SIZE(program), program };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+		syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &all) == 0;
+}
+
+enum how { FREE, JAILED, LANDLOCK_ALONE };
+
 /* The errno of each, in the order of needs and then attempts. */
-static void in_child(bool jailed, int results[ALL])
+static void in_child(enum how how, int results[ALL])
 {
 	int ends[2], status;
 	pid_t pid;
@@ -352,7 +371,8 @@ static void in_child(bool jailed, int results[ALL])
 	if (pid == 0) {
 		struct fault f = { 0 };
 
-		if (jailed && jail_enter(&f) < 0)
+		if ((how == LANDLOCK_ALONE && !lose_seccomp()) ||
+			(how != FREE && jail_enter(&f) < 0))
 			_exit(1);
 		run_all(results);
 		_exit(send(ends[1], results, ALL * sizeof(int), 0) == ALL * sizeof(int) ? 0
@@ -382,8 +402,8 @@ static void test_jail(void **state)
 {
 	int free[ALL], jailed[ALL], n = 0;
 
-	in_child(false, free);
-	in_child(true, jailed);
+	in_child(FREE, free);
+	in_child(JAILED, jailed);
 	for (size_t i = 0; i < ARRAY_SIZE(needs); i++, n++)
 		if (free[n] || jailed[n])
 			fail_msg("%s: %s, %s", needs[i].name, strerror(free[n]),
@@ -402,10 +422,37 @@ static void test_jail(void **state)
 	}
 }
 
+static int result_of(const int results[ALL], int (*run)(void))
+{
+	for (size_t i = 0; i < ARRAY_SIZE(attempts); i++)
+		if (attempts[i].run == run)
+			return results[ARRAY_SIZE(needs) + i];
+	fail();
+	return -1;
+}
+
+/* What the other layer would refuse anyway is refused by this one, by its own errno. */
+static void test_landlock_alone(void **state)
+{
+	const struct {
+		int (*run)(void);
+		int abi, error;
+	} refused[] = { { try_open, 1, EACCES }, { try_openat2, 1, EACCES },
+		{ try_bind, 4, EACCES }, { try_kill, 6, EPERM } };
+	int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, 1), alone[ALL];
+
+	in_child(LANDLOCK_ALONE, alone);
+	assert_int_equal(result_of(alone, try_memfd), 0); /* there is no filter */
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+		if (abi >= refused[i].abi)
+			assert_int_equal(result_of(alone, refused[i].run), refused[i].error);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_jail, set_up),
+		cmocka_unit_test_setup(test_landlock_alone, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

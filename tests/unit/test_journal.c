@@ -406,6 +406,39 @@ static void test_summary(void **state)
 		"(not a public address); the network ended before the box did\n");
 }
 
+/* One host, whatever the ports; and there is no entry to offer. */
+static void test_datagrams(void **state)
+{
+	const struct json_value *v;
+	struct net_event e;
+	struct journal j;
+
+	(void)state;
+	open_it(&j, "one");
+	for (uint16_t port = 1; port < 1000; port++) {
+		e = refused("a.example", port, POLICY_DATAGRAM);
+		e.kind = NET_DATAGRAM;
+		e.address = address("198.18.1.0");
+		add(&j, e);
+	}
+	e.name[0] = '\0';
+	e.address = address("2001:db8::1");
+	add(&j, e);
+	add(&j, event(NET_CONNECT, "a.example", 443));
+	assert_string_equal(summary(&j),
+		"1 host reached, 2 refused: a.example (UDP is not passed on), 2001:db8::1 "
+		"(UDP is not passed on)\n");
+	v = line(text_of("one"), 1);
+	assert_string_equal(get(v, "event"), "datagram");
+	assert_string_equal(get(v, "proto"), "udp");
+	assert_string_equal(get(v, "name"), "a.example");
+	assert_string_equal(get(v, "address"), "198.18.1.0");
+	assert_string_equal(get(v, "port"), "1");
+	assert_string_equal(get(v, "verdict"), "refused");
+	assert_string_equal(get(v, "reason"), "UDP is not passed on");
+	assert_null(get(v, "id"));
+}
+
 static void test_summary_is_bounded(void **state)
 {
 	struct journal j;
@@ -435,7 +468,10 @@ static void test_sane(void **state)
 	for (int kind = 0; kind < 256; kind++) {
 		e = good;
 		e.kind = (uint8_t)kind;
-		assert_int_equal(net_event_is_sane(&e), kind >= 1 && kind <= 6);
+		assert_int_equal(net_event_is_sane(&e),
+			kind >= 1 && kind <= 7 && kind != NET_DATAGRAM);
+		e.allowed = false;
+		assert_int_equal(net_event_is_sane(&e), kind >= 1 && kind <= 7);
 	}
 	e = good;
 	e.name[0] = '\0';
@@ -458,7 +494,7 @@ static void test_sane(void **state)
 	e = event(NET_LIMIT, "", 0);
 	assert_false(net_event_is_sane(&e));
 	e = good;
-	e.reason = POLICY_NO_NAME + 1;
+	e.reason = POLICY_DATAGRAM + 1;
 	assert_false(net_event_is_sane(&e));
 	e = good;
 	memcpy(&e.allowed, &two, 1);
@@ -540,6 +576,7 @@ int main(void)
 		TEST(test_many_and_full),
 		TEST(test_write_error),
 		TEST(test_summary),
+		TEST(test_datagrams),
 		TEST(test_summary_is_bounded),
 		TEST(test_sane),
 		TEST(test_old_records),

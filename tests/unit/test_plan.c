@@ -802,7 +802,7 @@ static void test_limits(void **state)
 {
 	struct host h = host_make();
 	struct request r = { .argv = command,
-		.limits = { .time = 60, .pids = 10, .files = 20, .scratch = 4096 } };
+		.limits = { .time = 60, .pids = 10, .files = 20, .scratch = 1 << 20 } };
 	struct plan p = resolve_default(&h);
 
 	assert_int_equal(p.limits.time, 0);
@@ -813,6 +813,11 @@ static void test_limits(void **state)
 	assert_int_equal(p.limits.scratch, 8ULL << 30);
 	p = resolve(&r, &h);
 	assert_memory_equal(&p.limits, &r.limits, sizeof(p.limits));
+	/* The kernel rounds up to a page, and what is printed is what there is. */
+	r.limits.scratch = 100001;
+	assert_int_equal(resolve(&r, &h).limits.scratch, 2 * 64 * 1024);
+	h.ram = 25276518001;
+	assert_int_equal(resolve_default(&h).limits.scratch % (64 * 1024), 0);
 }
 
 static void test_limits_of_root(void **state)

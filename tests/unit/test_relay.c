@@ -572,6 +572,77 @@ static void test_terminal_ends(void **state)
 	close_all_but(-1, (int[]){ master, out[0], out[1] }, 3);
 }
 
+/* What poll(2) says when the last bytes and the end come while it looks. */
+static void test_last_bytes(void **state)
+{
+	struct pollfd pfd[2];
+	int in[2], out[2];
+	char text[16] = "";
+	struct relay r;
+
+	(void)state;
+	make_pipe(in);
+	make_pipe(out);
+	relay_init(&r, in[0], out[1]);
+	relay_poll(&r, pfd);
+	assert_int_equal(write(in[1], "bye", 3), 3);
+	close(in[1]);
+	pfd[0].revents = POLLHUP;
+	relay_pump(&r, pfd);
+	assert_int_equal(r.moved, 3);
+	pump(&r);
+	assert_int_equal(r.state, RELAY_EOF);
+	assert_int_equal(r.err, 0);
+	assert_int_equal(read(out[0], text, sizeof(text)), 3);
+	assert_string_equal(text, "bye");
+	relay_release(&r);
+	close_all_but(-1, (int[]){ in[0], out[0], out[1] }, 3);
+}
+
+/* A named pipe, to be read, whose only writer has written this and left. */
+static int left_by_its_writer(const char *text)
+{
+	char dir[] = "/tmp/relay-XXXXXX", path[32];
+	int from, writer;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/fifo", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	from = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	writer = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(from >= 0 && writer >= 0);
+	assert_int_equal(fcntl(from, F_SETFL, 0), 0);
+	assert_int_equal(write(writer, text, strlen(text)), strlen(text));
+	close(writer);
+	unlink(path);
+	rmdir(dir);
+	return from;
+}
+
+static void test_writer_left_before_us(void **state)
+{
+	static const char *const texts[] = { "", "bye" };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		int from = left_by_its_writer(texts[i]), own, out[2];
+		char text[16] = "";
+		struct relay r;
+
+		make_pipe(out);
+		own = relay_reopen(from, O_RDONLY);
+		relay_init(&r, own, out[1]);
+		pump(&r);
+		assert_int_equal(r.state, RELAY_EOF);
+		assert_int_equal(r.err, 0);
+		close(out[1]);
+		assert_int_equal(read(out[0], text, sizeof(text)), strlen(texts[i]));
+		assert_string_equal(text, texts[i]);
+		relay_release(&r);
+		close_all_but(-1, (int[]){ from, own, out[0] }, 3);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -593,6 +664,8 @@ int main(void)
 		cmocka_unit_test(test_full_pipe),
 		cmocka_unit_test(test_full_terminal),
 		cmocka_unit_test(test_terminal_ends),
+		cmocka_unit_test(test_last_bytes),
+		cmocka_unit_test(test_writer_left_before_us),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

@@ -45,6 +45,8 @@ static int set_up(void **state)
 
 /* ---- boxes ---- */
 
+enum { TOLD = 3 }; /* how a supervisor ends that was told of a name that was replaced */
+
 struct answer {
 	int rc;
 	bool none; /* there was nothing to make */
@@ -62,14 +64,17 @@ struct box {
 static pid_t children[16]; /* that still run, for when a test has failed */
 static size_t children_n;
 
-static void child_end(pid_t pid, bool by_force)
+static int child_end(pid_t pid, bool by_force)
 {
+	int status = 0;
+
 	if (by_force)
 		kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	waitpid(pid, &status, 0);
 	for (size_t i = 0; i < children_n; i++)
 		if (children[i] == pid)
 			children[i] = children[--children_n];
+	return status;
 }
 
 static int tear_down(void **state)
@@ -114,8 +119,7 @@ static void supervise(const struct box *box, int order, int answer)
 	a.none = !stubs;
 	(void)!write(answer, &a, sizeof(a));
 	(void)!read(order, &byte, 1);
-	stubs_remove(stubs);
-	_exit(0);
+	_exit(*stubs_remove(stubs) ? TOLD : 0);
 }
 
 /* Start the supervisor and let it make the stubs; what stubs_make() returned. */
@@ -143,15 +147,21 @@ static int box_make(struct box *box)
 	return box->answer.rc;
 }
 
-/* The box dies, and its supervisor cleans up; or the supervisor died before. */
-static void box_end(struct box *box)
+/*
+ * The box dies, and its supervisor cleans up; or the supervisor died before. Was it told that
+ * a name was replaced?
+ */
+static bool box_end(struct box *box)
 {
+	int status;
+
 	child_end(box->pid, true);
 	close(box->pidfd);
 	if (!box->supervisor)
-		return;
+		return false;
 	close(box->order);
-	child_end(box->supervisor, false);
+	status = child_end(box->supervisor, false);
+	return WIFEXITED(status) && WEXITSTATUS(status) == TOLD;
 }
 
 static void kill_supervisor(struct box *box)
@@ -386,7 +396,7 @@ static void test_replaced_meanwhile(void **state)
 	assert_int_equal(box_make(&box), 0);
 	unlink(in_dir("a"));
 	write_file("a", "mine", 0644);
-	box_end(&box);
+	assert_true(box_end(&box));
 	check_file("a", "mine");
 }
 
@@ -465,10 +475,43 @@ static void test_two_boxes_end_together(void **state)
 		close(one.order);
 		close(two.order);
 		one.order = two.order = -1;
-		box_end(&one);
-		box_end(&two);
+		assert_false(box_end(&one));
+		assert_false(box_end(&two));
 		wait_gone("a");
 	}
+}
+
+/*
+ * What the other one removes while we look was not replaced. We look for long: at many files,
+ * each of which could be one of many stubs by its name.
+ */
+static void test_removed_beside_us(void **state)
+{
+	enum { FILES = 100, NAMES = 1000, TIMES = 5 };
+	bool told = false;
+
+	for (int i = 0; i < FILES; i++)
+		write_file(mem_printf("file-%d", i), "", 0644);
+	for (int i = 0; i < TIMES; i++) {
+		struct box slow = box_start(), quick = box_start();
+
+		box_protect(&slow, "a", NULL);
+		box_protect(&quick, "a", NULL);
+		for (int k = 0; k < NAMES; k++)
+			box_protect(&slow, mem_printf("sub/file-%d", FILES + k), "");
+		assert_int_equal(box_make(&slow), 0);
+		assert_int_equal(box_make(&quick), 0);
+		close(slow.order);
+		nanosleep(&(struct timespec){ .tv_nsec = 100 * 1000 }, NULL);
+		close(quick.order);
+		slow.order = quick.order = -1;
+		told |= box_end(&quick);
+		told |= box_end(&slow);
+		wait_gone("a");
+	}
+	for (int i = 0; i < FILES; i++)
+		unlink(in_dir(mem_printf("file-%d", i)));
+	assert_false(told);
 }
 
 int main(int argc, char **argv)
@@ -489,6 +532,7 @@ int main(int argc, char **argv)
 		TEST(test_supervisor_killed),
 		TEST(test_one_of_two_supervisors_killed),
 		TEST(test_two_boxes_end_together),
+		TEST(test_removed_beside_us),
 	};
 
 	if (argc > 1)

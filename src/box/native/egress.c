@@ -5,25 +5,30 @@
  * a packet, whatever is done in the box. All addresses are routed to loopback (a local
  * route for everything), so that any connect(2) finds a route, and all that is sent arrives:
  *
- *	TCP, to wherever               nf_tables redirects it to the listener, which the
- *	                               broker holds; the kernel tells it what was dialled
+ *	TCP, to wherever               nf_tables gives it to the listener, which the broker
+ *	                               holds: as it is, for the address that was dialled
  *	UDP to port 53, to wherever    by itself at the resolver's socket, which it holds
  *	                               too, and which answers from the address that was asked
  *
  * but for the TCP that the box sends to itself: to 127.0.0.0/8, ::1 and the two addresses
  * that it has on loopback (programs ask whether there is one besides 127.0.0.1 before they
  * look names up). What is neither finds no socket, and the kernel refuses it at once: UDP
- * as unreachable.
+ * as unreachable, by an ICMP message that quotes what was refused. The broker has two raw
+ * sockets that get a copy of those, and tells of them. It may believe them: nobody else in
+ * the namespace can send ICMP, for which it takes a raw socket, and so a capability, or a ping
+ * socket, which a new namespace gives to no group (net.ipv4.ping_group_range) and which
+ * can only send echo requests. Nor does the kernel ration ICMP on loopback.
  *
  * Both sockets are bound to ports below 1024, which nobody in the box may bind. When the
- * broker is gone they are closed, and everything is refused.
+ * broker is gone the supervisor refuses in its stead: with no listener at all a connection
+ * would find whoever in the box listens on the port it was for.
  *
  * All of it is said over netlink in two batches. `ip` and `nft` would cost three times the
- * rest of a box's start. Who calls ends soon, in the middle of another's work: descriptors
- * are left for its end to close, and what is on the stack fits into one page.
+ * rest of a box's start. What is on the stack fits into one page.
  */
 #include "box/native/egress.h"
 #include "base/fault.h"
+#include "base/fd.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,6 +37,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,7 +51,11 @@ enum {
 	BACKLOG = 4096,
 	LOOPBACK = 1,             /* index */
 	QUESTIONS_SIZE = 1 << 20, /* bytes of them that may wait */
+	TRANSPARENT_V6 = 75,      /* IPV6_TRANSPARENT and */
 	FREEBIND_V6 = 78,         /* IPV6_FREEBIND: not in every libc's headers */
+	ICMP_TYPES = 1,           /* ICMP_FILTER, of both families: its header suits no libc */
+	UNREACHABLE = 3,          /* type of ICMP */
+	UNREACHABLE_V6 = 1,       /* of ICMPv6 */
 	BATCH_SIZE = 1536,        /* what is written has a fixed length, which is less */
 };
 
@@ -124,7 +134,7 @@ static void nest_end(struct batch *b, size_t at)
  */
 static int transact(int protocol, const struct batch *b, uint32_t *ret_which)
 {
-	int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+	auto_close int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 	struct {
 		struct nlmsghdr head;
 		struct nlmsgerr body;
@@ -158,7 +168,7 @@ static void put_loopback(struct batch *b)
 }
 
 static void put_family(struct batch *b, uint8_t family, const void *own, uint8_t bytes,
-	bool last)
+	uint16_t flags)
 {
 	const struct ifaddrmsg address = { .ifa_family = family,
 		.ifa_prefixlen = (uint8_t)(bytes * 8),
@@ -174,8 +184,7 @@ static void put_family(struct batch *b, uint8_t family, const void *own, uint8_t
 	begin(b, RTM_NEWADDR, NLM_F_CREATE, &address, sizeof(address));
 	attr(b, IFA_LOCAL, own, bytes);
 	attr(b, IFA_ADDRESS, own, bytes);
-	begin(b, RTM_NEWROUTE, (uint16_t)(NLM_F_CREATE | (last ? NLM_F_ACK : 0)), &route,
-		sizeof(route));
+	begin(b, RTM_NEWROUTE, (uint16_t)(NLM_F_CREATE | flags), &route, sizeof(route));
 	attr(b, RTA_OIF, &out, sizeof(out));
 	attr(b, RTA_PREFSRC, own, bytes);
 }
@@ -184,28 +193,31 @@ static void put_family(struct batch *b, uint8_t family, const void *own, uint8_t
  * A machine without IPv6 has a box without: nothing there could be left open. So has one
  * where it is compiled in, and switched off for this machine or for new namespaces.
  */
-static int make_addresses(bool *v6)
+static bool lacks_v6(int rc)
+{
+	return rc == -EOPNOTSUPP || rc == -EAFNOSUPPORT || rc == -EACCES || rc == -EPERM ||
+		rc == -EINVAL;
+}
+
+static int make_addresses(bool *ret_v6)
 {
 	struct batch b = { 0 };
 	uint32_t failed, of_v4;
 	int rc;
 
 	put_loopback(&b);
-	put_family(&b, AF_INET, own_v4, sizeof(own_v4), !*v6);
+	put_family(&b, AF_INET, own_v4, sizeof(own_v4), 0);
 	of_v4 = b.count;
-	if (*v6)
-		put_family(&b, AF_INET6, own_v6, sizeof(own_v6), true);
+	put_family(&b, AF_INET6, own_v6, sizeof(own_v6), NLM_F_ACK);
 	rc = transact(NETLINK_ROUTE, &b, &failed);
-	if (failed <= of_v4 || (rc != -EACCES && rc != -EPERM && rc != -EINVAL))
-		return rc;
-	*v6 = false;
-	return 0;
+	*ret_v6 = rc == 0;
+	return failed > of_v4 && lacks_v6(rc) ? 0 : rc;
 }
 
 /* ---- nf_tables ---- */
 
 #define TABLE "carrel"
-#define CHAIN "out"
+#define CHAIN "in"
 
 static void nft(struct batch *b, uint16_t type, uint16_t flags, bool batch_mark)
 {
@@ -277,7 +289,8 @@ static void load_destination(struct batch *b, uint8_t family, uint32_t n)
 	expr_end(b, e);
 }
 
-static void redirect(struct batch *b, uint16_t port)
+/* To a socket on that port, whatever port it was for: "transparently", nothing is rewritten. */
+static void give_to(struct batch *b, uint8_t family, uint16_t port)
 {
 	struct expr e = expr(b, "immediate");
 
@@ -285,14 +298,15 @@ static void redirect(struct batch *b, uint16_t port)
 	attr_be32(b, NFTA_IMMEDIATE_DREG, NFT_REG_1);
 	put_value(b, NFTA_IMMEDIATE_DATA, &port, sizeof(port));
 	expr_end(b, e);
-	e = expr(b, "redir");
-	attr_be32(b, NFTA_REDIR_REG_PROTO_MIN, NFT_REG_1);
+	e = expr(b, "tproxy");
+	attr_be32(b, NFTA_TPROXY_FAMILY, family);
+	attr_be32(b, NFTA_TPROXY_REG_PORT, NFT_REG_1);
 	expr_end(b, e);
 }
 
 /*
- * TCP is redirected, unless it goes to an address that begins with the bytes of loopback, or
- * to the box's own.
+ * TCP is taken, unless it goes to an address that begins with the bytes of loopback, or to the
+ * box's own.
  */
 static void put_rule(struct batch *b, uint8_t family, const void *loopback, uint32_t n,
 	const void *own, uint32_t own_n, uint16_t flags)
@@ -310,7 +324,7 @@ static void put_rule(struct batch *b, uint8_t family, const void *loopback, uint
 	if (n != own_n)
 		load_destination(b, family, own_n);
 	compare(b, NFT_CMP_NEQ, own, own_n);
-	redirect(b, LISTENER_PORT);
+	give_to(b, family, LISTENER_PORT);
 	nest_end(b, at);
 }
 
@@ -324,10 +338,11 @@ static void put_chain(struct batch *b)
 	attr_text(b, NFTA_CHAIN_TABLE, TABLE);
 	attr_text(b, NFTA_CHAIN_NAME, CHAIN);
 	hook = nest(b, NFTA_CHAIN_HOOK);
-	attr_be32(b, NFTA_HOOK_HOOKNUM, NF_INET_LOCAL_OUT);
-	attr_be32(b, NFTA_HOOK_PRIORITY, (uint32_t)-100); /* where destinations are changed */
+	/* What was sent comes in again, by loopback: there it can be given to a socket. */
+	attr_be32(b, NFTA_HOOK_HOOKNUM, NF_INET_PRE_ROUTING);
+	attr_be32(b, NFTA_HOOK_PRIORITY, 0);
 	nest_end(b, hook);
-	attr_text(b, NFTA_CHAIN_TYPE, "nat");
+	attr_text(b, NFTA_CHAIN_TYPE, "filter");
 }
 
 static int make_rules(void)
@@ -383,33 +398,90 @@ static int bind_resolver(bool v6)
 	return rc ? -1 : s;
 }
 
-bool egress_has_v6(void)
+/*
+ * What its connections inherit, from the first one on: nothing waits for more to send, to close
+ * one is to reset it, and a server in the box may bind the port that was dialled.
+ */
+static int listen_tuned(int s)
 {
-	int s = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	const struct linger reset = { .l_onoff = 1 };
+	const int yes = 1;
 
-	if (s >= 0)
-		close(s);
-	return s >= 0;
+	if (setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) < 0 ||
+		setsockopt(s, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)) < 0 ||
+		setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0)
+		return -1;
+	return listen(s, BACKLOG);
 }
 
-const char *egress_make(bool v6, int *ret_listener, int *ret_resolver)
+/* The kernel's leave to answer for addresses that are not ours. */
+static int bind_listener(bool v6)
+{
+	const int yes = 1;
+	int s = bind_socket(SOCK_STREAM, LISTENER_PORT, v6);
+
+	if (s < 0 ||
+		setsockopt(s, v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+			v6 ? TRANSPARENT_V6 : IP_TRANSPARENT, &yes, sizeof(yes)) < 0 ||
+		listen_tuned(s) < 0)
+		return -1;
+	return s;
+}
+
+/*
+ * Hears of what the kernel refuses, and of nothing else. It is for the record alone: a kernel
+ * or a container that has no such socket refuses all the same, and has the box without it.
+ */
+static int open_refused(int family, int protocol, const uint32_t *filter, socklen_t size)
+{
+	int s = socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+
+	if (s >= 0 &&
+		setsockopt(s, family == AF_INET ? SOL_RAW : IPPROTO_ICMPV6, ICMP_TYPES, filter,
+			size) < 0)
+		fd_close(&s);
+	return s;
+}
+
+static void hear_refusals(bool v6, int ends[NET_ENDS])
+{
+	/* Of each type that is not to be heard, a bit. */
+	const uint32_t all = ~0U, only_v4 = ~(1U << UNREACHABLE),
+		       only_v6[8] = { ~(1U << UNREACHABLE_V6), all, all, all, all, all, all,
+			       all };
+
+	ends[END_REFUSED_V4] = open_refused(AF_INET, IPPROTO_ICMP, &only_v4, sizeof(only_v4));
+	if (v6 && ends[END_REFUSED_V4] >= 0)
+		ends[END_REFUSED_V6] =
+			open_refused(AF_INET6, IPPROTO_ICMPV6, only_v6, sizeof(only_v6));
+}
+
+const char *egress_make(int ends[NET_ENDS])
 {
 	const char *what = "route the box's addresses to its loopback";
+	bool v6 = false;
 	int rc = make_addresses(&v6);
 
 	if (rc == 0) {
-		what = "redirect connections with nf_tables";
+		what = "take connections with nf_tables";
 		rc = make_rules();
 	}
 	if (rc < 0) {
 		errno = -rc;
 		return what;
 	}
-	*ret_listener = bind_socket(SOCK_STREAM, LISTENER_PORT, v6);
-	if (*ret_listener < 0 || listen(*ret_listener, BACKLOG) < 0)
+	ends[END_LISTENER] = bind_listener(v6);
+	if (ends[END_LISTENER] < 0 && v6 && errno == EAFNOSUPPORT) { /* there, but not to us */
+		v6 = false;
+		ends[END_LISTENER] = bind_listener(v6);
+	}
+	if (ends[END_LISTENER] < 0)
 		return "bind the sockets of the box's network";
-	*ret_resolver = bind_resolver(v6);
-	return *ret_resolver < 0 ? "bind the sockets of the box's network" : NULL;
+	ends[END_RESOLVER] = bind_resolver(v6);
+	if (ends[END_RESOLVER] < 0)
+		return "bind the sockets of the box's network";
+	hear_refusals(v6, ends);
+	return NULL;
 }
 
 const char *egress_make_proxy(unsigned short port, int *ret_listener)
@@ -421,7 +493,7 @@ const char *egress_make_proxy(unsigned short port, int *ret_listener)
 
 	*ret_listener = s;
 	return s < 0 || bind(s, (const struct sockaddr *)&at, sizeof(at)) < 0 ||
-			listen(s, BACKLOG) < 0
+			listen_tuned(s) < 0
 		? "open the proxy's port in the box"
 		: NULL;
 }

@@ -6,15 +6,15 @@
 
 #include <stdbool.h>
 
-/* Does this kernel have IPv6? In any namespace; changes errno. */
-bool egress_has_v6(void);
+#include "plan/request.h"
 
 /*
- * Called in the box's new network namespace, brings loopback up. On success NULL, errno as it
- * was, and the two sockets for the broker: a TCP listener and the resolver's UDP socket. Else
- * what failed, with errno. Leaves descriptors open: for a process that ends soon.
+ * Called in the box's new network namespace, brings loopback up. On success NULL and
+ * the sockets for the broker: a TCP listener, the resolver's UDP socket, and those that hear of
+ * refused datagrams, which are left -1 where they cannot be made. Else what failed, with
+ * errno; a socket that was made by then is the caller's to close.
  */
-const char *egress_make(bool v6, int *ret_listener, int *ret_resolver);
+const char *egress_make(int ends[NET_ENDS]);
 
 /* Without nf_tables: the listener is that of an explicit proxy, on a port of loopback. */
 const char *egress_make_proxy(unsigned short port, int *ret_listener);

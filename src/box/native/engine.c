@@ -1,12 +1,11 @@
 /*
  * box/native/engine.c - the native engine: the step table, and the supervisor's side
  *
- * Theory of operation. clone3(2) makes init in all new namespaces but the network one
- * (see net.c). init goes down the table; the order is the design. Meanwhile the supervisor
- * makes the plan, if it has none yet, and the stubs, and tells when each is there; then it
- * waits for one of two words on the control socket: a fault, or that the command runs. Both
- * ends close their copy of the other's end, so either sees at once when the other is gone;
- * init also asks the kernel to be killed with the supervisor.
+ * Theory of operation. clone3(2) makes init, which goes down the table; the order is the
+ * design. Meanwhile the supervisor makes the plan, if it has none yet, and the stubs, and tells
+ * when each is there; then it waits for one of two words on the control socket: a fault, or
+ * that the command runs. Both ends close their copy of the other's end, so either sees at once
+ * when the other is gone; init also asks the kernel to be killed with the supervisor.
  */
 #include "box/engine.h"
 #include "box/steps.h"
@@ -34,18 +33,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int await(const struct native *n, enum wire_type type, struct wire *ret, struct fault *f)
+int native_await(const struct native *n, enum wire_type type, struct wire *ret,
+	int fds[WIRE_FDS], struct fault *f)
 {
-	if (recv(n->control, ret, sizeof(*ret), 0) != sizeof(*ret) || ret->type != type)
+	if (wire_receive(n->control, ret, NULL, fds, 0) != sizeof(*ret) || ret->type != type)
 		return fault_set(f, EPIPE, "hear from the supervisor");
 	return 0;
 }
 
 int step_await_plan(struct native *n, struct fault *f)
 {
+	int unused[WIRE_FDS], rc;
 	struct wire w;
-	int rc = await(n, WIRE_PLAN, &w, f);
 
+	rc = native_await(n, WIRE_PLAN, &w, unused, f);
 	if (rc < 0)
 		return rc;
 	n->plan = (const struct plan *)(uintptr_t)w.address;
@@ -54,21 +55,50 @@ int step_await_plan(struct native *n, struct fault *f)
 
 int native_await_stubs(const struct native *n, struct fault *f)
 {
+	int unused[WIRE_FDS];
 	struct wire w;
 
-	return await(n, WIRE_STUBS, &w, f);
+	return native_await(n, WIRE_STUBS, &w, unused, f);
 }
 
 int step_await_go(struct native *n, struct fault *f)
 {
+	int unused[WIRE_FDS];
 	struct wire w;
 
-	return await(n, WIRE_GO, &w, f);
+	return native_await(n, WIRE_GO, &w, unused, f);
 }
 
 int step_seccomp(struct native *n, struct fault *f)
 {
 	return seccomp_apply(n->plan->seccomp, f);
+}
+
+/* --- namespaces ------------------------------------------------------------------ */
+
+/*
+ * The supervisor makes the two that decide who and where init is; all others init makes for
+ * itself, while the supervisor goes on. The network's is made by neither (see net.c).
+ */
+enum { FIRST = CLONE_NEWUSER | CLONE_NEWPID, LATER = ~(FIRST | CLONE_NEWNET) };
+
+static int no_namespaces(int err, struct fault *f)
+{
+	fault_set(f, err, "make the box's namespaces");
+	if (err == ENOSYS)
+		return fault_fix(f,
+			"clone3(2) and unshare(2) are needed: Linux 5.13 or later, and a "
+			"container profile that lets them through.");
+	if (err == EPERM || err == ENOSPC || err == EUSERS)
+		return fault_fix(f,
+			"Unprivileged user namespaces are off or used up here; "
+			"`carrel check` says what to change.");
+	return -err;
+}
+
+int step_namespaces(struct native *n, struct fault *f)
+{
+	return unshare((int)n->frame->namespaces & LATER) < 0 ? no_namespaces(errno, f) : 0;
 }
 
 struct step {
@@ -78,23 +108,23 @@ struct step {
 
 static const struct step steps[] = {
 	{ "fds", step_fds }, /* first: CVE-2024-21626 */
+	{ "namespaces", step_namespaces },
 	{ "userns", step_userns },
-	{ "net", step_net },       /* begins; goes on beside the mounts */
 	{ "bounds", step_bounds }, /* long, and nothing hangs on it: before the wait */
 	{ "root", step_root },
 	{ "own", step_own },         /* what needs no plan */
 	{ "plan", step_await_plan }, /* made by the supervisor meanwhile */
 	{ "places", step_places },   /* waits in between for the stubs, that are made too */
 	{ "pivot", step_pivot },
-	{ "net-join", step_net_join },
 	{ "hostname", step_hostname },
 	{ "limits", step_limits },
 	{ "terminal", step_terminal }, /* needs the box's /dev/pts */
-	{ "net-end", step_net_end },   /* its helper shares errno with us until then */
-	{ "go", step_await_go },       /* the supervisor is ready for what the command does */
+	{ "rules", step_rules },       /* Landlock's, by the paths of the box */
+	{ "net", step_net },           /* as late as possible: it is made beside the mounts */
 	{ "caps", step_caps },         /* after all that needs them */
 	{ "landlock", step_landlock }, /* after mounting, which it forbids */
 	{ "seccomp", step_seccomp },   /* last: everything before would be refused */
+	{ "go", step_await_go },       /* the supervisor is ready for what the command does */
 	{ "exec", step_exec },
 };
 
@@ -123,13 +153,58 @@ static int test_hook(const char *step, struct fault *f)
 }
 #endif
 
+/* --- on two processors ----------------------------------------------------------- */
+
+/*
+ * Where the supervisor is, and where else init may be. Looked up before there are two who
+ * change it.
+ */
+struct seats {
+	unsigned int here;
+	cpu_set_t all, others; /* others: none where there is one processor */
+};
+
+static void find_seats(struct seats *ret)
+{
+	CPU_ZERO(&ret->others);
+	/* No sched_getcpu(), which looks for itself in the vDSO first. */
+	if (syscall(SYS_getcpu, &ret->here, NULL, NULL) < 0 || ret->here >= CPU_SETSIZE ||
+		sched_getaffinity(0, sizeof(ret->all), &ret->all) < 0)
+		return;
+	ret->others = ret->all;
+	CPU_CLR(ret->here, &ret->others);
+}
+
+/*
+ * Beside the supervisor, not behind it: the scheduler of a virtual machine may fill one
+ * processor before it wakes another, and init would begin when the plan is made, or the plan
+ * when init waits for it, and not both at once. It may go where it likes from then on.
+ */
+static void set_apart(pid_t pid, const struct seats *seats)
+{
+	if (CPU_COUNT(&seats->others) == 0)
+		return;
+	sched_setaffinity(pid, sizeof(seats->others), &seats->others);
+	sched_setaffinity(pid, sizeof(seats->all), &seats->all);
+}
+
+/* To move init before it has run is cheap, so the supervisor does; unless init came first. */
+static void set_self_apart(const struct seats *seats)
+{
+	unsigned int here;
+
+	if (syscall(SYS_getcpu, &here, NULL, NULL) == 0 && here == seats->here)
+		set_apart(0, seats);
+}
+
 /* --- in the box ------------------------------------------------------------------ */
 
-static void init_main(struct native *n)
+static void init_main(struct native *n, const struct seats *seats)
 {
 	struct fault f = { 0 };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	set_self_apart(seats);
 	n->umask = umask(0);
 	n->shared = mem_arena();
 	mem_own(); /* both of us go on allocating */
@@ -151,50 +226,6 @@ static void init_main(struct native *n)
 
 /* --- outside --------------------------------------------------------------------- */
 
-static int clone_failed(int err, struct fault *f)
-{
-	fault_set(f, err, "make the box's namespaces");
-	snprintf(f->step, sizeof(f->step), "clone");
-	if (err == ENOSYS)
-		return fault_fix(f,
-			"clone3(2) is needed: Linux 5.13 or later, and a container "
-			"profile that lets it through.");
-	if (err == EPERM || err == ENOSPC || err == EUSERS)
-		return fault_fix(f,
-			"Unprivileged user namespaces are off or used up here; "
-			"`carrel check` says what to change.");
-	return -err;
-}
-
-/* A datagram from init into f and *w; descriptors that came along are fds[], others -1. */
-static ssize_t receive(int socket, struct wire *w, struct fault *f, int fds[WIRE_FDS],
-	int flags)
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(WIRE_FDS * sizeof(int))];
-	} control;
-	struct iovec parts[2] = { { w, sizeof(*w) }, { f, sizeof(*f) } };
-	struct msghdr m = { .msg_iov = parts,
-		.msg_iovlen = 2,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control) };
-	ssize_t n;
-
-	for (int i = 0; i < WIRE_FDS; i++)
-		fds[i] = -1;
-	/*
-	 * When init ended with a word of ours unread, that is told first (once, as a
-	 * reset), and its last word after it.
-	 */
-	do
-		n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | flags);
-	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-	if (n > 0 && m.msg_controllen && control.header.cmsg_type == SCM_RIGHTS)
-		memcpy(fds, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
-	return n;
-}
-
 /* The kernel lets init go only after everything else in its pid namespace. */
 static int await_end(const struct box *box)
 {
@@ -214,13 +245,10 @@ static int await_start(struct box *box, struct fault *f)
 	ssize_t n;
 
 	wire_send(box->control, &w);
-	while ((n = receive(box->control, &w, &told, fds, 0)) > 0) {
-		if (w.type == WIRE_TERMINAL)
-			box->terminal = fds[0];
-		else if (w.type == WIRE_NET)
-			memcpy(box->net, fds, sizeof(box->net));
-		else
+	while ((n = wire_receive(box->control, &w, &told, fds, 0)) > 0) {
+		if (w.type != WIRE_TERMINAL)
 			break;
+		box->terminal = fds[0];
 	}
 	if (n > 0 && w.type == WIRE_STARTED)
 		return 0;
@@ -237,13 +265,13 @@ static int await_start(struct box *box, struct fault *f)
 
 static void native_release(struct box *box)
 {
-	stubs_remove(box->stubs);
+	box->replaced = stubs_remove(box->stubs);
 	box->stubs = NULL;
 	fd_close(&box->pidfd);
 	fd_close(&box->control);
 	fd_close(&box->terminal);
-	fd_close(&box->net[0]);
-	fd_close(&box->net[1]);
+	for (int i = 0; i < NET_ENDS; i++)
+		fd_close(&box->net[i]);
 }
 
 static void native_kill(struct box *box)
@@ -252,38 +280,20 @@ static void native_kill(struct box *box)
 	await_end(box);
 }
 
-/*
- * Beside us, not behind us: the scheduler of a virtual machine may fill one processor before
- * it wakes another, and init would begin when the plan is made and not while it is. Moving a
- * process that has not run yet is cheap; it may go where it likes from then on.
- */
-static void set_apart(pid_t pid)
-{
-	cpu_set_t all, others;
-	int here = sched_getcpu();
-
-	if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof(all), &all) < 0)
-		return;
-	others = all;
-	CPU_CLR((size_t)here, &others);
-	if (CPU_COUNT(&others) == 0)
-		return;
-	sched_setaffinity(pid, sizeof(others), &others);
-	sched_setaffinity(pid, sizeof(all), &all);
-}
-
 static int native_begin(const struct frame *frame, const struct box_io *io, struct box *ret,
 	struct fault *f)
 {
-	struct box box = { .pidfd = -1, .terminal = -1, .net = { -1, -1 } };
+	struct box box = { .pidfd = -1, .terminal = -1, .net = { -1, -1, -1, -1 } };
 	struct clone_args args = {
-		.flags = (frame->namespaces & ~(unsigned long)CLONE_NEWNET) | CLONE_PIDFD,
+		.flags = (frame->namespaces & FIRST) | CLONE_PIDFD,
 		.pidfd = (uintptr_t)&box.pidfd,
 		.exit_signal = SIGCHLD,
 	};
+	struct seats seats;
 	int ends[2];
 
 	mem_arena(); /* there before the clone, so that it is shared */
+	find_seats(&seats);
 	/*
 	 * Groups of root would reach through. EPERM: root of a user namespace that has given
 	 * that right away; like any user's, the groups are then of no use inside.
@@ -294,21 +304,25 @@ static int native_begin(const struct frame *frame, const struct box_io *io, stru
 		return fault_set(f, errno, "make the box's control socket");
 	box.pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (box.pid == 0) {
-		struct native n = {
-			.frame = frame, .io = io, .control = ends[1], .terminal = -1
-		};
+		struct native n = { .frame = frame,
+			.io = io,
+			.control = ends[1],
+			.terminal = -1,
+			.ruleset = -1 };
 
-		init_main(&n);
+		init_main(&n, &seats);
 	}
 	if (box.pid > 0)
-		set_apart(box.pid);
+		set_apart(box.pid, &seats);
 	close(ends[1]);
 	box.control = ends[0];
 	if (box.pid < 0) {
 		close(ends[0]);
-		return clone_failed(errno, f);
+		snprintf(f->step, sizeof(f->step), "clone");
+		return no_namespaces(errno, f);
 	}
 	*ret = box;
+	ret->frame = frame;
 	return 0;
 }
 
@@ -321,6 +335,8 @@ static int native_start(struct box *box, const struct plan *p, box_meanwhile_fn 
 	rc = stubs_make(p, box->pidfd, &box->stubs, f);
 	if (rc == 0)
 		wire_send(box->control, &(struct wire){ .type = WIRE_STUBS });
+	if (rc == 0)
+		rc = net_make(box, f);
 	if (rc == 0 && meanwhile)
 		rc = meanwhile(ctx, f);
 	if (rc < 0)
@@ -348,7 +364,7 @@ static void native_event(struct box *box, struct box_event *ret)
 	struct wire w = { 0 };
 	struct fault unused;
 	int fds[WIRE_FDS];
-	ssize_t n = receive(box->control, &w, &unused, fds, MSG_DONTWAIT);
+	ssize_t n = wire_receive(box->control, &w, &unused, fds, MSG_DONTWAIT);
 
 	*ret = (struct box_event){ .type = BOX_NONE, .fd = -1 };
 	if (n > 0 && w.type == WIRE_SOCKET)

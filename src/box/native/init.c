@@ -119,8 +119,8 @@ void init_loop(struct native *n)
 
 		if (ready == 0) {
 			exec_trim(); /* a box may idle for days */
-			mem_trim();
 			patience = -1;
+			ready = mem_rest(poll_fds, 2, patience);
 		}
 		if (ready <= 0)
 			continue;

@@ -101,7 +101,11 @@ static bool writable(const struct place *place)
 	return place->rw && place->kind != PLACE_PIN;
 }
 
-int step_landlock(struct native *n, struct fault *f)
+/*
+ * Before it is known whether there is a network: by then init waits for that. In its own step
+ * because nothing can be mounted any more once the rules are in force.
+ */
+int step_rules(struct native *n, struct fault *f)
 {
 	uint64_t rights = rights_of(n->plan->landlock_abi);
 	struct ruleset r = { .fd = -1 };
@@ -118,11 +122,17 @@ int step_landlock(struct native *n, struct fault *f)
 	vec_each(place, &n->plan->places)
 		if (rc == 0 && writable(place))
 			rc = allow(&r, place->target, rights, f);
-	if (rc < 0)
-		return rc;
-	if (syscall(SYS_landlock_restrict_self, r.fd, 0) < 0)
-		return fault_set(f, errno, "enforce Landlock");
 	fd_bag_empty(&r.later);
-	close(r.fd);
+	n->ruleset = r.fd;
+	return rc;
+}
+
+int step_landlock(struct native *n, struct fault *f)
+{
+	if (!n->plan->landlock_abi)
+		return 0;
+	if (syscall(SYS_landlock_restrict_self, n->ruleset, 0) < 0)
+		return fault_set(f, errno, "enforce Landlock");
+	close(take_fd(&n->ruleset));
 	return 0;
 }

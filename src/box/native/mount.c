@@ -502,12 +502,40 @@ static int put_proc(struct tree *t, const struct place *place, struct fault *f)
 	return rc < 0 ? rc : attach(t, mount, place, f);
 }
 
+/*
+ * What of the instance's own is mounted on an overlay needs something to be mounted on. It is
+ * made in the directory that the overlay will cover: the uppermost of its lower layers.
+ */
+static int make_points(const struct tree *t, int dir, const struct place *overlay,
+	struct fault *f)
+{
+	vec_each(place, &t->native->plan->places) {
+		const char *name;
+		int rc;
+
+		if (!place->own || !path_within(place->target, overlay->target))
+			continue;
+		name = path_below(place->target, overlay->target);
+		if (!*name || strchr(name, '/'))
+			continue;
+		rc = place->dir ? mkdirat(dir, name, 0700)
+				: mknodat(dir, name, S_IFREG | 0600, 0);
+		if (rc < 0)
+			return fault_set(f, errno, "make '%s' in the box",
+				str_visible(place->target));
+	}
+	return 0;
+}
+
 static int put_overlay(struct tree *t, const struct place *place, struct fault *f)
 {
-	int target = open_target(t, place->target, f), mount;
+	int target = open_target(t, place->target, f), mount, rc;
 
 	if (target < 0)
 		return target;
+	rc = make_points(t, target, place, f);
+	if (rc < 0)
+		return rc;
 	mount = fd_later(&t->later, mount_overlay(target, place, f));
 	return mount < 0 ? mount : attach_on(t, mount, target, place, f);
 }

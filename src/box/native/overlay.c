@@ -24,52 +24,59 @@ struct fds {
 	size_t n;
 };
 
-/*
- * overlayfs takes paths. A descriptor's name in /proc stands for what was opened, whatever the
- * path is called and whoever replaces it meanwhile. -1 and the fault is set on failure.
- */
-static const char *layer_path(struct fds *fds, const char *path, struct fault *f)
+static int open_layer(struct fds *fds, const char *path, struct fault *f)
 {
 	int fd = fds->n < MOST_LAYERS ? mount_open(path, f)
 				      : fault_set(f, E2BIG, "lay '%s' on others", path);
 
-	if (fd < 0)
-		return NULL;
-	fds->v[fds->n++] = fd;
-	return mem_printf("/proc/self/fd/%d", fd);
-}
-
-static int set_layer(int fs, const char *key, const char *path, struct fault *f)
-{
-	if (sys_fsconfig(fs, FSCONFIG_SET_STRING, key, path) < 0)
-		return fault_set(f, errno, "set %s of an overlay", key);
-	return 0;
+	if (fd >= 0)
+		fds->v[fds->n++] = fd;
+	return fd;
 }
 
 /*
- * On what is open already. One by one since Linux 6.7, before that in one option of limited
- * length.
+ * Before Linux 6.15 overlayfs takes paths. A descriptor's name in /proc stands for what was
+ * opened, whatever the path is called and whoever replaces it meanwhile.
  */
-static int set_lowers(int fs, const char *const *lowers, struct fds *fds, struct fault *f)
+static int set_path(int fs, const char *key, int fd)
+{
+	return sys_fsconfig(fs, FSCONFIG_SET_STRING, key, mem_printf("/proc/self/fd/%d", fd));
+}
+
+static int set_layer(int fs, const char *key, int fd)
+{
+	return sys_fsconfig_fd(fs, key, fd) == 0 ? 0 : set_path(fs, key, fd);
+}
+
+/* One by one since Linux 6.7, before that in one option of limited length. */
+static int set_paths(int fs, const struct fds *lowers, struct fault *f)
 {
 	struct str joined = { 0 };
+	int rc = 0;
 
-	for (size_t i = 0; lowers[i]; i++)
-		if (!layer_path(fds, lowers[i], f))
-			return -f->err;
-	for (size_t i = 0; i < fds->n; i++)
-		str_addf(&joined, "%s/proc/self/fd/%d", i ? ":" : "", fds->v[i]);
-	if (joined.len <= LONGEST_OPTION)
-		return set_layer(fs, "lowerdir", joined.p, f);
-	for (size_t i = 0; i < fds->n; i++) {
-		int rc = set_layer(fs, "lowerdir+", mem_printf("/proc/self/fd/%d", fds->v[i]),
-			f);
-
-		if (rc < 0)
-			return fault_fix(f,
-				"Too many boxes of this project ended while others ran; when "
-				"none runs, what they wrote becomes one layer.");
+	for (size_t i = 0; i < lowers->n; i++)
+		str_addf(&joined, "%s/proc/self/fd/%d", i ? ":" : "", lowers->v[i]);
+	if (joined.len <= LONGEST_OPTION) {
+		if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", joined.p) < 0)
+			return fault_set(f, errno, "set lowerdir of an overlay");
+		return 0;
 	}
+	for (size_t i = 0; rc == 0 && i < lowers->n; i++)
+		rc = set_path(fs, "lowerdir+", lowers->v[i]);
+	if (rc == 0)
+		return 0;
+	fault_set(f, errno, "set lowerdir+ of an overlay");
+	return fault_fix(f,
+		"Too many boxes of this project ended while others ran; when none runs, what "
+		"they wrote becomes one layer.");
+}
+
+static int set_lowers(int fs, const struct fds *lowers, struct fault *f)
+{
+	for (size_t i = 0; i < lowers->n; i++)
+		if (sys_fsconfig_fd(fs, "lowerdir+", lowers->v[i]) < 0)
+			return i ? fault_set(f, errno, "set lowerdir+ of an overlay")
+				 : set_paths(fs, lowers, f);
 	return 0;
 }
 
@@ -86,24 +93,25 @@ static int no_overlay(const struct place *place, struct fault *f)
 static int make_overlay(const struct place *place, struct fds *fds, struct fault *f)
 {
 	auto_close int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
-	const char *upper, *work;
-	int mount, rc;
+	int upper, work, mount, rc = 0;
 
 	if (fs < 0)
 		return no_overlay(place, f);
-	rc = set_lowers(fs, place->lowers, fds, f);
-	if (rc < 0)
-		return rc;
-	upper = layer_path(fds, place->source, f);
-	work = upper ? layer_path(fds, place->work, f) : NULL;
-	if (!work)
-		return -f->err;
+	for (size_t i = 0; rc >= 0 && place->lowers[i]; i++)
+		rc = open_layer(fds, place->lowers[i], f);
+	if (rc >= 0)
+		rc = set_lowers(fs, fds, f);
+	upper = rc < 0 ? rc : open_layer(fds, place->source, f);
+	work = upper < 0 ? upper : open_layer(fds, place->work, f);
+	if (work < 0)
+		return work;
+	/* It would be written into the upper directory, and nobody asks. Since Linux 6.6. */
+	(void)sys_fsconfig(fs, FSCONFIG_SET_STRING, "uuid", "null");
 	/*
 	 * Its own attributes are the owner's here: those of root need root. With an index, a
 	 * layer of a box that is just ending would be refused.
 	 */
-	if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", upper) < 0 ||
-		sys_fsconfig(fs, FSCONFIG_SET_STRING, "workdir", work) < 0 ||
+	if (set_layer(fs, "upperdir", upper) < 0 || set_layer(fs, "workdir", work) < 0 ||
 		sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL) < 0 ||
 		sys_fsconfig(fs, FSCONFIG_SET_STRING, "index", "off") < 0 ||
 		sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)

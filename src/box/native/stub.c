@@ -38,6 +38,7 @@ struct stub {
 	const char *path;
 	const char *text; /* a file with this; NULL: the socket */
 	const char *why;
+	bool replaced; /* something else stood at its name in the end */
 };
 
 struct stubs {
@@ -45,6 +46,28 @@ struct stubs {
 	VEC(struct stub) v;
 	int janitor; /* our end of a pipe; the kernel closes it however we end */
 };
+
+/*
+ * Nearly all are names of one inode: having seen one of them, the directory's own word is
+ * enough for the others. A socket is nothing that anybody obeys: one too many does no harm.
+ */
+static ino_t known;
+
+bool stub_is_known(unsigned char type, unsigned long inode)
+{
+	return type == DT_SOCK && known && inode == known;
+}
+
+static bool is_ours(uid_t uid)
+{
+	static uid_t us;
+	static bool asked;
+
+	if (!asked)
+		us = getuid();
+	asked = true;
+	return uid == us;
+}
 
 /* By what it is and, for a file, by what it says: the mode alone a box could give to others. */
 bool stub_seen(const struct stat *st, int dir, const char *name)
@@ -55,10 +78,12 @@ bool stub_seen(const struct stat *st, int dir, const char *name)
 
 	if (st->st_mode != S_IFSOCK && st->st_mode != (S_IFREG | FILE_MODE))
 		return false;
-	if (st->st_uid != getuid())
+	if (!is_ours(st->st_uid))
 		return false;
-	if (st->st_mode == S_IFSOCK)
+	if (st->st_mode == S_IFSOCK) {
+		known = st->st_ino;
 		return true;
+	}
 	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT; /* gone since, as stubs go */
@@ -228,28 +253,46 @@ static bool could_be_stub(const struct stubs *s, const struct dirent *d)
 	return false;
 }
 
+/* Unless it is gone: another box, with the last lock, removes them beside us. */
+static void note_replaced(struct stubs *s, size_t dir, const char *name)
+{
+	const int fd = s->dirs.v[dir].fd;
+	struct stat st;
+
+	vec_each(stub, &s->v)
+		if (stub->dir == dir && !strcmp(stub->name, name))
+			stub->replaced = fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+				!stub_seen(&st, fd, name);
+}
+
 /*
  * All that are there, not only our own: a box that left before us may have had other
- * names, and could not remove them while we were here.
+ * names, and could not remove them while we were here. None if another box lives here; our own
+ * lock is gone then too, as flock(2) does not give back what it could not make exclusive.
  */
-static void remove_in(const struct stubs *s, int dir)
+static void remove_in(struct stubs *s, size_t dir)
 {
 	char entries[4096] __attribute__((aligned(8)));
+	const int fd = s->dirs.v[dir].fd;
+	const bool alone = flock(fd, LOCK_EX | LOCK_NB) == 0;
 	long n;
 
-	if (flock(dir, LOCK_EX | LOCK_NB) < 0)
-		return; /* another box lives here */
-	lseek(dir, 0, SEEK_SET);
-	while ((n = syscall(SYS_getdents64, dir, entries, sizeof(entries))) > 0) {
+	lseek(fd, 0, SEEK_SET);
+	known = 0; /* the number means nothing on another file system, and here we remove */
+	while ((n = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0) {
 		for (long at = 0; at < n;) {
 			const struct dirent *d = (const void *)(entries + at);
 
-			if (could_be_stub(s, d) && stub_at(dir, d->d_name))
-				unlinkat(dir, d->d_name, 0);
 			at += d->d_reclen;
+			if (!stub_is_known(d->d_type, d->d_ino) &&
+				!(could_be_stub(s, d) && stub_at(fd, d->d_name)))
+				note_replaced(s, dir, d->d_name);
+			else if (alone)
+				unlinkat(fd, d->d_name, 0);
 		}
 	}
-	flock(dir, LOCK_UN);
+	if (alone)
+		flock(fd, LOCK_UN);
 }
 
 static void remove_all(struct stubs *s)
@@ -257,7 +300,7 @@ static void remove_all(struct stubs *s)
 	for (size_t i = 0; i < s->dirs.n; i++) {
 		if (s->dirs.v[i].fd < 0)
 			continue; /* done, by the supervisor, whose memory the janitor shares */
-		remove_in(s, s->dirs.v[i].fd);
+		remove_in(s, i);
 		fd_close(&s->dirs.v[i].fd);
 	}
 }
@@ -269,12 +312,11 @@ static int compare_ints(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* A copy of the box's pipes in here would keep them open for ever. */
-static void close_all_but(int *keep, size_t n)
+/* A copy of the box's pipes in here would keep them open for ever. keep is sorted. */
+static void close_all_but(const int *keep, size_t n)
 {
 	unsigned int from = 0;
 
-	qsort(keep, n, sizeof(*keep), compare_ints);
 	for (size_t i = 0; i < n; i++) {
 		if ((unsigned int)keep[i] > from)
 			fd_close_range(from, (unsigned int)keep[i] - 1);
@@ -299,12 +341,15 @@ static int janitor_main(void *arg)
 	static const int deaf_to[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP };
 	const struct janitor *j = arg;
 	struct pollfd box = { .fd = j->pidfd, .events = POLLIN };
+	sigset_t deaf;
 	char byte;
 
 	close_all_but(j->keep, j->n_keep);
 	setsid();
+	sigemptyset(&deaf);
 	for (size_t i = 0; i < ARRAY_SIZE(deaf_to); i++)
-		signal(deaf_to[i], SIG_IGN);
+		sigaddset(&deaf, deaf_to[i]);
+	sigprocmask(SIG_BLOCK, &deaf, NULL);
 	prctl(PR_SET_NAME, "carrel-janitor", 0, 0, 0);
 	while (read(j->supervisor, &byte, 1) < 0 && errno == EINTR)
 		;
@@ -322,7 +367,8 @@ static int janitor_main(void *arg)
  */
 static int start_janitor(struct stubs *s, int pidfd, struct fault *f)
 {
-	static char stack[16 * 1024] __attribute__((aligned(4096)));
+	/* The little it uses of that is beside small things, not in a page of its own. */
+	static char stack[16 * 1024] __attribute__((aligned(64)));
 	static struct janitor j;
 	int ends[2];
 	pid_t pid;
@@ -337,6 +383,7 @@ static int start_janitor(struct stubs *s, int pidfd, struct fault *f)
 	j.keep[j.n_keep++] = pidfd;
 	vec_each(dir, &s->dirs)
 		j.keep[j.n_keep++] = dir->fd;
+	qsort(j.keep, j.n_keep, sizeof(*j.keep), compare_ints);
 	pid = clone(janitor_main, stack + sizeof(stack), CLONE_VM, &j);
 	close(ends[0]);
 	s->janitor = ends[1];
@@ -360,14 +407,23 @@ int stubs_make(const struct plan *p, int pidfd, struct stubs **ret, struct fault
 	if (rc == 0)
 		*ret = s;
 	else
-		stubs_remove(s);
+		(void)stubs_remove(s);
 	return rc;
 }
 
-void stubs_remove(struct stubs *s)
+const char *const *stubs_remove(struct stubs *s)
 {
+	static const char *const none[] = { NULL };
+	const char **replaced;
+	size_t n = 0;
+
 	if (!s)
-		return;
+		return none;
 	remove_all(s);
 	fd_close(&s->janitor);
+	replaced = mem_alloc((s->v.n + 1) * sizeof(*replaced));
+	vec_each(stub, &s->v)
+		if (stub->replaced)
+			replaced[n++] = stub->path;
+	return replaced;
 }

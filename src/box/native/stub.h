@@ -36,7 +36,10 @@ struct stubs;
  */
 int stubs_make(const struct plan *p, int pidfd, struct stubs **ret, struct fault *f);
 
-/* Remove those that no other box uses. The box must be dead. NULL is fine. */
-void stubs_remove(struct stubs *s);
+/*
+ * Remove those that no other box uses. The box must be dead. NULL is fine. The protected paths
+ * at which something else stood by then: somebody outside put it there. NULL-terminated.
+ */
+const char *const *stubs_remove(struct stubs *s);
 
 #endif

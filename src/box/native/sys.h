@@ -56,6 +56,11 @@ static inline int sys_fsconfig(int fs, unsigned int command, const char *key, co
 	return (int)syscall(SYS_fsconfig, fs, command, key, value, 0);
 }
 
+static inline int sys_fsconfig_fd(int fs, const char *key, int fd)
+{
+	return (int)syscall(SYS_fsconfig, fs, FSCONFIG_SET_FD, key, NULL, fd);
+}
+
 static inline int sys_fsmount(int fs, unsigned int flags, unsigned int attr)
 {
 	return (int)syscall(SYS_fsmount, fs, flags, attr);

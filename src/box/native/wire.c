@@ -48,3 +48,30 @@ int wire_send_fault(int socket, const struct fault *f)
 
 	return send_parts(socket, parts, 2, NULL, 0);
 }
+
+ssize_t wire_receive(int socket, struct wire *w, struct fault *f, int fds[WIRE_FDS], int flags)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(WIRE_FDS * sizeof(int))];
+	} control;
+	struct iovec parts[2] = { { w, sizeof(*w) }, { f, sizeof(*f) } };
+	struct msghdr m = { .msg_iov = parts,
+		.msg_iovlen = f ? 2 : 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control) };
+	ssize_t n;
+
+	for (int i = 0; i < WIRE_FDS; i++)
+		fds[i] = -1;
+	/*
+	 * When init ended with a word of ours unread, that is told first (once, as a
+	 * reset), and its last word after it.
+	 */
+	do
+		n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | flags);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+	if (n > 0 && m.msg_controllen && control.header.cmsg_type == SCM_RIGHTS)
+		memcpy(fds, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
+	return n;
+}

@@ -1,0 +1,78 @@
+/*
+ * net/refused.c - datagrams that the box's kernel refused
+ *
+ * The kernel refuses them with or without us: there is no socket for them, and no way out. All
+ * that is done here is to tell of it, by the name that was meant where an address stands for
+ * one. A program may send the same again for as long as it likes, so it is told of once in a
+ * while; and another may send to as many places as there are, so there is a limit on all of
+ * them together (broker.c).
+ *
+ * What the box sends to itself is its own business, as it is with TCP.
+ */
+#include "net/broker-state.h"
+#include "net/quote.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+	AT_ONCE = 64,     /* in one round */
+	DROP_MOST = 1024, /* at once; the kernel keeps some 300 */
+	AGAIN_MS = 10000, /* until the same is told of again */
+};
+
+static bool is_told(const struct address *to, uint16_t port)
+{
+	for (unsigned int i = 0; i < REFUSALS; i++) {
+		const struct refusal *r = &broker.refusals[i];
+
+		if (r->told && broker.now - r->told < AGAIN_MS && r->port == port &&
+			address_equal(&r->to, to))
+			return true;
+	}
+	return false;
+}
+
+static void tell(const struct address *to, uint16_t port)
+{
+	struct net_event e = {
+		.kind = NET_DATAGRAM, .reason = POLICY_DATAGRAM, .address = *to, .port = port
+	};
+	const char *name = synth_lookup(&broker.synth, to);
+
+	if (name)
+		strcpy(e.name, name);
+	broker_event(&e);
+	broker.refusals[broker.refusal_next++ % REFUSALS] =
+		(struct refusal){ .told = broker.now, .to = *to, .port = port };
+	if (!--broker.tells.left)
+		broker_limit(LIMIT_REFUSAL_RATE);
+}
+
+void refused_hear(unsigned int i)
+{
+	uint8_t bytes[QUOTE_MOST];
+	struct address to;
+	uint16_t port;
+
+	for (int k = 0; k < AT_ONCE && broker.tells.left && broker.hears.left; k++) {
+		ssize_t n = recv(broker.refused[i], bytes, sizeof(bytes), MSG_DONTWAIT);
+
+		if (n < 0)
+			return;
+		if (!--broker.hears.left)
+			broker_limit(LIMIT_REFUSAL_RATE);
+		if (quote_read(i ? ADDRESS_V6 : ADDRESS_V4, bytes, (size_t)n, &to, &port) &&
+			!broker_is_box(&to) && !is_told(&to, port))
+			tell(&to, port);
+	}
+}
+
+void refused_drop(unsigned int i)
+{
+	uint8_t byte;
+
+	for (int k = 0; k < DROP_MOST; k++)
+		if (recv(broker.refused[i], &byte, 1, MSG_DONTWAIT) < 0)
+			return;
+}
