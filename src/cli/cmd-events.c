@@ -202,6 +202,24 @@ static bool add_event(struct str *out, const struct json_value *v)
 	return false;
 }
 
+/* What a record that says it has another format means is not guessed at. */
+static bool is_foreign(const struct json_value *v, const char *event)
+{
+	const char *format = text(v, "carrel");
+
+	return event && !strcmp(event, "start") && format &&
+		strcmp(format, mem_printf("%d", JOURNAL_FORMAT)) != 0;
+}
+
+static int refuse(const char *box)
+{
+	struct fault f = { 0 };
+
+	fault_set(&f, 0, "the record of '%s' was made by another version of carrel", box);
+	fault_fix(&f, "Use that version, or read %s of the box as it is.", JOURNAL_FILE);
+	return cmd_fail(&f);
+}
+
 /* As JSON a line is passed on if it is some, since then it drives no terminal. */
 static void print_line(struct reader *r)
 {
@@ -218,7 +236,9 @@ static void print_line(struct reader *r)
 	for (size_t i = 0; i < r->len; i++)
 		if (r->line[i] < ' ' || r->line[i] > '~')
 			is_json = false;
-	if (r->json && is_json) {
+	if (is_json && is_foreign(v, event)) {
+		r->code = refuse(r->box);
+	} else if (r->json && is_json) {
 		str_addn(&out, r->line, r->len);
 		str_addc(&out, '\n');
 	} else if (r->json || !is_json || !add_event(&out, v)) {

@@ -34,7 +34,8 @@ static const struct part parts[] = { { ".gemini", own_dirs, NULL, traces, false,
 static const char *const hosts[] = { "generativelanguage.googleapis.com",
 	"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", NULL };
 static const char *const hide[] = { ".gemini", ".agents/skills", NULL };
-#define TRUST "trustedFolders.json"
+#define TRUST        "trustedFolders.json"
+#define DIRECT_TRUST ".gemini-" TRUST /* below home, beside ~/.gemini */
 
 static const char *stage_login(const char *text)
 {
@@ -185,15 +186,10 @@ static const char *settings(const struct job *job, struct request *r)
 	return out.p;
 }
 
-/*
- * It obeys GEMINI.md of all directories that it is to include, and reads no prompt elsewhere.
- * With the user's very own list of what is trusted it would ask at every start.
- */
+/* It obeys GEMINI.md of all directories that it is to include, and reads no prompt elsewhere. */
 static bool includes(const struct job *job)
 {
-	if (job->kind == HOME_MINE || (job->kind == HOME_DIRECT && job->headless))
-		return true;
-	return !job->headless && job->agent->prompt.text;
+	return job->kind != HOME_DECLARED || (!job->headless && job->agent->prompt.text);
 }
 
 static void start_args(const struct job *job, name_vec *argv)
@@ -243,9 +239,15 @@ static void assemble_mine(const struct job *job, name_vec *argv, struct request 
 {
 	start_args(job, argv);
 	harness_file(r, "GEMINI.md", "@./SANDBOX.md\n", "leads to SANDBOX.md");
-	if (job->kind == HOME_MINE)
+	if (job->kind == HOME_MINE) {
 		vec_push(&r->part_files,
 			((struct part_file){ ".gemini", TRUST, trust(job->config) }));
+		return;
+	}
+	/* The user's very own list stays as it is, and is not the one that is read. */
+	harness_home_file(r, DIRECT_TRUST, trust(job->config), "settings");
+	harness_set(r, "GEMINI_CLI_TRUSTED_FOLDERS_PATH",
+		mem_printf("%s/" DIRECT_TRUST, job->home));
 }
 
 /* ---- events ---- */

@@ -266,6 +266,16 @@ def test_events_as_json(home):
     assert output("events", "b", "-f", "--json") == lines_of(EVENTS[:2])
 
 
+@pytest.mark.parametrize("form", [2, 0, "1.0", 10])
+def test_events_of_another_version(home, form):
+    """What it means is not guessed at: nothing of it is shown, and it stays as it is."""
+    events = [EVENTS[0] | {"carrel": form}, *EVENTS[1:]]
+    path = record(home, lines_of(events))
+    for args in ([], ["--json"], ["-f"]):
+        lib.failed_clearly(lib.carrel("events", "b", *args), "another version of carrel")
+    assert path.read_text() == lines_of(events)
+
+
 def test_events_that_are_none(home):
     """Whatever is in there drives no terminal and does no harm."""
     hostile = [

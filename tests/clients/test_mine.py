@@ -248,6 +248,19 @@ def test_what_is_trusted_is_made_anew(mine, kind):
     lib.failed_clearly(done, "every box gets it anew")
 
 
+@pytest.mark.parametrize("kind", ["gemini"], indirect=True)
+@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "headless"])
+def test_direct_is_told_of_its_sandbox(mine, kind, terminal):
+    """With home "direct" too, and without a question; the user's own list stays as it is."""
+    users = {"/srv/project": "DO_NOT_TRUST"}
+    path = mine.write("~/.gemini/trustedFolders.json", users)
+    text = path.read_bytes()
+    mine.write("~/.config/carrel/carrel.json", {"mine": {"harness": "gemini", "home": "direct"}})
+    body = converse(mine, kind, trust=False) if terminal else say(mine, kind, "MOCK:text:hello")
+    assert kind.told in parts.shown(body)
+    assert path.read_bytes() == text
+
+
 def test_conversations_are_the_projects(mine, other, kind):
     """Continued in the project, unknown in another; kept in the instance alone."""
     before = home_of(mine)
