@@ -39,7 +39,8 @@ packages='gcc libc6-dev meson ninja-build pkg-config libseccomp-dev libmd-dev mu
 	libcmocka-dev clang clang-format libclang-rt-dev shellcheck binutils python3 python3-venv
 	python3-pytest python3-pexpect python3-jsonschema mandoc bash zsh fish git gdb tmux vim
 	less procps sqlite3 strace bindfs openssh-client openssh-server socat iproute2 bubblewrap
-	util-linux bsdextrautils make tar xz-utils curl wget openssl postgresql golang-go'
+	util-linux bsdextrautils make tar xz-utils curl wget openssl postgresql golang-go
+	cargo'
 
 say() {
 	printf '%s\n' "$*"
