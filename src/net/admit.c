@@ -238,7 +238,7 @@ static struct conn *take_client(int fd)
 	else
 		broker_limit(LIMIT_CONNECTIONS);
 	if (!c)
-		conn_reset(&fd);
+		close(fd);
 	return c;
 }
 
@@ -250,7 +250,7 @@ static void take(int fd)
 
 	/* What is the box's own is not taken from it: then it dialled the listener itself. */
 	if (!dialled(fd, &to, &port) || broker_is_box(&to)) {
-		conn_reset(&fd);
+		close(fd);
 		return;
 	}
 	if (is_resolver(&to, port)) {

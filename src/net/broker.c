@@ -89,13 +89,24 @@ int broker_rewatch(int fd, enum watch what, unsigned int index, uint32_t events)
 }
 
 /* Waits when the supervisor is behind. When it is gone there is nothing left to do. */
-void broker_event(struct net_event *e)
+static void tell_events(void)
 {
 	const struct broker_message m = { .word = BROKER_EVENT };
 
+	for (unsigned int i = 0; i < broker.untold; i++)
+		if (broker_send(broker.supervisor, &m, &broker.told[i], sizeof(*broker.told),
+			    NULL, 0, 0) < 0)
+			_exit(0);
+	broker.untold = 0;
+}
+
+/* Told before the next wait: what the box waits for comes first. */
+void broker_event(struct net_event *e)
+{
+	if (broker.untold == ARRAY_SIZE(broker.told))
+		tell_events();
 	e->time = broker_clock(CLOCK_REALTIME);
-	if (broker_send(broker.supervisor, &m, e, sizeof(*e), NULL, 0, 0) < 0)
-		_exit(0);
+	broker.told[broker.untold++] = *e;
 }
 
 /* ---- limits ---- */
@@ -354,18 +365,40 @@ static void prepare(void)
 	own_rest();
 }
 
+/*
+ * What begins comes before what goes on, most of which is the end of something: whoever
+ * has ended one connection may wait for the next.
+ */
+static bool begins(const struct epoll_event *e)
+{
+	const enum watch watch = (enum watch)(e->data.u64 >> 32);
+
+	return watch == WATCH_SUPERVISOR || watch == WATCH_LISTENER;
+}
+
+static void dispatch_all(const struct epoll_event *events, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (begins(&events[i]))
+			dispatch(&events[i]);
+	for (int i = 0; i < n; i++)
+		if (!begins(&events[i]))
+			dispatch(&events[i]);
+}
+
 /* Wait, and do what there is to do; how many events there were. */
 static int turn(int wait)
 {
 	struct epoll_event events[EVENTS];
 	uint64_t due = broker_due(resolver_tick(), conn_tick());
-	int n = epoll_wait(broker.epoll, events, EVENTS, wait < 0 ? timeout(due) : wait);
+	int n;
 
+	tell_events();
+	n = epoll_wait(broker.epoll, events, EVENTS, wait < 0 ? timeout(due) : wait);
 	broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
 	broker.rounds++;
 	fill_rate();
-	for (int i = 0; i < n; i++)
-		dispatch(&events[i]);
+	dispatch_all(events, n);
 	conn_run();
 	conn_sweep();
 	pace();
@@ -397,6 +430,7 @@ static void finish(void)
 	while ((n > 0 || !conn_all_sent()) && broker.now < until)
 		n = turn(conn_all_sent() ? 0 : RATE_TICK_MS);
 	conn_close_all();
+	tell_events();
 	broker_send(broker.supervisor, &(struct broker_message){ .word = BROKER_DONE }, NULL, 0,
 		NULL, 0, 0);
 }

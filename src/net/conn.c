@@ -141,15 +141,6 @@ void conn_set_reset(int fd, bool on)
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }
 
-void conn_reset(int *fd)
-{
-	if (*fd < 0)
-		return;
-	conn_set_reset(*fd, true);
-	close(*fd);
-	*fd = NONE;
-}
-
 void conn_close_dials(struct conn *c)
 {
 	for (int i = 0; i < DIALS; i++)
@@ -167,11 +158,8 @@ void conn_end(struct conn *c, bool orderly)
 	if (orderly) {
 		conn_set_reset(c->client, false);
 		conn_set_reset(c->server, false);
-		close(c->client);
-		close(c->server);
-		c->client = c->server = NONE;
 	}
-	conn_reset(&c->client);
+	fd_close(&c->client);
 	fd_close(&c->server);
 	conn_set_state(c, CONN_OVER);
 	c->next = broker.over;

@@ -27,10 +27,11 @@ unsigned int conn_index(const struct conn *c);
 void conn_set_state(struct conn *c, enum conn_state state);
 struct conn *conn_take(void); /* a slot; NULL: there are as many as there may be */
 int conn_watch_client(struct conn *c);
-/* Whether closing it is a reset; so it is for those of a broker that was killed, too. */
+/*
+ * Whether closing it is a reset; so it is for those of a broker that was killed, too. It is of
+ * all that we dial with, and of all that we accept, until they are to end in order.
+ */
 void conn_set_reset(int fd, bool on);
-/* Of one that was accepted: perhaps before its listener was tuned. Those we dial with are. */
-void conn_reset(int *fd);
 void conn_close_dials(struct conn *c);
 void conn_end(struct conn *c, bool orderly);
 void conn_fill_event(const struct conn *c, enum net_event_kind kind, struct net_event *e);

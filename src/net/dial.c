@@ -333,6 +333,7 @@ void conn_accept_port(unsigned int i)
 			close(fd);
 			continue;
 		}
+		conn_set_reset(fd, true); /* perhaps it came before the listener was tuned */
 		c->inbound = true;
 		c->client = fd;
 		c->port = port->box;

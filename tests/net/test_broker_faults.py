@@ -158,6 +158,50 @@ def test_an_address_that_the_machine_gets_later(lab, addresses):
     assert b"own" not in refused and b"own" in opened, said
 
 
+NEAR_V4, FAR_V4 = "93.184.215.2/30", "93.184.215.1"
+TWICE = """
+import socket, sys
+for _ in range(2):
+    try:
+        print(socket.create_connection(("93.184.219.7", 7003), 10).recv(100), flush=True)
+    except OSError as e:
+        print(e, flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextlib.contextmanager
+def moved(lab, address):
+    """The machine has this address and not its own any more."""
+    lab.ip("addr", "del", NEAR_V4, "dev", "lab0", near=True)
+    try:
+        with more_addresses(lab, [address]):
+            yield
+    finally:
+        lab.ip("addr", "add", NEAR_V4, "dev", "lab0", near=True)
+        lab.ip("route", "add", "default", "via", FAR_V4, near=True)
+
+
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
+def test_a_machine_that_moves_to_an_address(lab):
+    """It was somebody else's a moment ago, and was reached; what was found out then is not so
+    any more, and the address from which it was is gone."""
+    server = subprocess.Popen([*lab._enter(lab._lab), lib.PYTHON, "-c", SERVE],
+                              stdout=subprocess.PIPE)  # fmt: skip
+    lib.started.append(server)
+    server.stdout.readline()
+    lab.tcp("93.184.219.7", 7003, lambda connection, _: connection.send(b"somebody else"))
+    for opts in ([], ["--allow", "93.184.219.7:7003"]):
+        argv = ["run", "-y", "--network", "open", *opts, "--", lib.PYTHON, "-c", TWICE]
+        process = lab.start(argv)
+        lib.read_until(process.stdout, b"somebody else'\n")
+        with moved(lab, "93.184.219.7/32"):
+            process.stdin.write(b"\n")
+            said = lib.read_until(process.stdout, b"\n")
+            assert (b"own" in said) == bool(opts), said
+        process.communicate(b"\n", timeout=lib.TIMEOUT)
+
+
 POUR = """
 import socket, sys
 all = [socket.create_connection(("pour.example.org", 7004), 20) for _ in range(100)]
