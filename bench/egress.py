@@ -8,6 +8,7 @@ takes root to make them.
 """
 import contextlib
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -16,6 +17,7 @@ import subprocess
 import time
 
 import peers as peers_module
+import report
 import rows as rows_module
 import stage as stage_module
 
@@ -83,8 +85,23 @@ class Lab:
         ip(lab, "route", "add", "default", "via", FAR)
 
     def _serve(self, far):
-        self._start(["nsenter", "-t", str(far), "--net", "--",
-                     str(self.stage.compiled("netload")), "serve", SERVER, PORT])
+        self.server = self._start(["nsenter", "-t", str(far), "--net", "--",
+                                   str(self.stage.compiled("netload")), "serve", SERVER, PORT])
+
+    @contextlib.contextmanager
+    def apart(self):
+        """The server on one processor, all that is measured on the others: it stands for another
+        machine, with which no client shares any. Left to the scheduler it may do both."""
+        every = sorted(os.sched_getaffinity(0))
+        if len(every) < 2:
+            raise RuntimeError("to keep the server apart takes two processors")
+        os.sched_setaffinity(self.server, every[-1:])
+        os.sched_setaffinity(0, every[:-1])
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(0, every)
+            os.sched_setaffinity(self.server, every)
 
 
 # ---- who takes part ---------------------------------------------------------------
@@ -217,15 +234,25 @@ def spread(values):
 
 def egress_connect(context):
     rounds = 4 if context.quick else max(context.rounds // 3, 4)
-    with Lab(context.stage):
+    words = ["connect", SERVER, PORT, CONNECTS]
+    with Lab(context.stage) as lab:
         found, lines = find(context)
-        said, fails = side_by_side(context, found, rounds, "connect", SERVER, PORT, CONNECTS)
-    records = [{"name": n, "fails": fails[n], "us": spread([s["median"] for s in said[n]]),
-                "low": spread([s["p10"] for s in said[n]])} for n in found]
+        with lab.apart():
+            apart = side_by_side(context, found, rounds, *words)
+        together = side_by_side(context, found, rounds, *words)
+
+    def records(said, fails):
+        return [{"name": n, "fails": fails[n], "us": spread([s["median"] for s in said[n]]),
+                 "low": spread([s["p10"] for s in said[n]])} for n in found]
+
     return {"title": "A connection: connect, and one byte there and back",
             "note": f"{rounds} rounds of {CONNECTS} connections each, one after the other by one "
-                    "client: medians of the rounds' medians, and of their p10.",
-            "tables": {"": records}, "lines": lines}
+                    "client: medians of the rounds' medians, and of their p10. The server stands "
+                    "for another machine, so it has a processor of its own, and client, broker or "
+                    "proxy share the rest. Below that once more with all of them where the "
+                    "scheduler puts them: a direct client and its server then often share one.",
+            "tables": {report.APART: records(*apart), report.TOGETHER: records(*together)},
+            "lines": lines}
 
 
 def egress_download(context):
