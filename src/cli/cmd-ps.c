@@ -25,13 +25,17 @@ struct ps_args {
 	bool json;
 };
 
+typedef VEC(const char *) texts;
+
 struct row {
 	const char *name;
 	long pid;
 	const char *agent, *project, *network; /* NULL: not known */
 	long long since;                       /* seconds of the clock; 0: not known */
 	long long connections;                 /* -1: not known */
-	VEC(const char *) waiting;             /* hosts that the user is asked about */
+	bool lost;                             /* its network ended before it did */
+	texts waiting;                         /* hosts that the user is asked about */
+	texts ports; /* of this machine, that lead into it: HOST:BOX */
 };
 
 static const char *text(const struct json_value *status, const char *key)
@@ -48,10 +52,29 @@ static long long number(const struct json_value *status, const char *key, long l
 	return v && v->type == JSON_NUMBER ? strtoll(v->text, NULL, 10) : otherwise;
 }
 
+static bool flag(const struct json_value *status, const char *key)
+{
+	const struct json_value *v = json_member(status, key);
+
+	return v && v->type == JSON_BOOL && v->boolean;
+}
+
+static texts list(const struct json_value *status, const char *key)
+{
+	const struct json_value *v = json_member(status, key);
+	texts all = { 0 };
+
+	if (v && v->type == JSON_LIST)
+		json_each(one, v)
+			if (one->type == JSON_STRING)
+				vec_push(&all, one->text);
+	return all;
+}
+
 static struct row ask(const struct registry_box *box)
 {
 	struct row row = { .name = box->name, .pid = box->pid, .connections = -1 };
-	const struct json_value *reply, *status, *waiting;
+	const struct json_value *reply, *status;
 	struct fault ignored = { 0 };
 
 	if (control_ask(box->name, control_ask_status(), WAIT_MS, &reply, &ignored) < 0)
@@ -63,12 +86,18 @@ static struct row ask(const struct registry_box *box)
 	row.network = text(status, "network");
 	row.since = number(status, "since", 0);
 	row.connections = number(status, "connections", -1);
-	waiting = json_member(status, "waiting");
-	if (waiting && waiting->type == JSON_LIST)
-		json_each(host, waiting)
-			if (host->type == JSON_STRING)
-				vec_push(&row.waiting, host->text);
+	row.lost = flag(status, "lost");
+	row.waiting = list(status, "waiting");
+	row.ports = list(status, "ports");
 	return row;
+}
+
+static void json_list(struct json *j, const char *key, const texts *all)
+{
+	json_open(j, key, '[');
+	vec_each(one, all)
+		json_string(j, NULL, *one);
+	json_close(j, ']');
 }
 
 static void json_row(struct json *j, const struct row *r)
@@ -90,10 +119,9 @@ static void json_row(struct json *j, const struct row *r)
 		json_number(j, "connections", r->connections);
 	else
 		json_raw(j, "connections", "null");
-	json_open(j, "waiting", '[');
-	vec_each(host, &r->waiting)
-		json_string(j, NULL, *host);
-	json_close(j, ']');
+	json_bool(j, "lost", r->lost);
+	json_list(j, "ports", &r->ports);
+	json_list(j, "waiting", &r->waiting);
 	json_close(j, '}');
 }
 
@@ -118,6 +146,16 @@ static const char *or_dash(const char *s)
 	return s && *s ? str_visible(s) : "-";
 }
 
+/* "8080:80" for a person: "8080 leads to port 80". */
+static const char *port_words(const char *pair)
+{
+	const char *colon = strchr(pair, ':');
+
+	return colon ? mem_printf("%.*s leads to port %s", (int)(colon - pair), pair,
+			       str_visible(colon + 1))
+		     : str_visible(pair);
+}
+
 static void print_row(struct str *out, const struct row *r, int name, int agent)
 {
 	str_addf(out, "%-*s  %7s  %-6s  %-*s  %-5s  %4s  %s\n", name, str_visible(r->name),
@@ -125,6 +163,11 @@ static void print_row(struct str *out, const struct row *r, int name, int agent)
 		or_dash(r->agent), or_dash(r->network),
 		r->connections >= 0 ? mem_printf("%lld", r->connections) : "-",
 		or_dash(r->project));
+	if (r->lost)
+		str_add(out,
+			"  its network has ended before it: nothing reaches or leaves it\n");
+	vec_each(pair, &r->ports)
+		str_addf(out, "  127.0.0.1:%s of the box\n", port_words(*pair));
 	vec_each(host, &r->waiting)
 		str_addf(out, "  waits for your answer about %s: carrel allow %s %s\n",
 			str_visible(*host), r->name, str_visible(*host));
@@ -186,9 +229,11 @@ const struct cmd cmd_ps_entry = {
 	.name = "ps",
 	.about = "list the boxes that run",
 	.detail = "With the process that supervises it, how long it has run, its agent, its "
-		  "network, the connections that are open, and the project. A host that a box "
-		  "asks about is shown with the command that allows it. A dash is what is not "
-		  "known: the box is just being started, or is stopped.\n"
+		  "network, the connections that are open, and the project. Below it are the "
+		  "ports "
+		  "of this machine that lead into the box, a host that it asks about with the "
+		  "command that allows it, and that its network has ended, where that is so. A "
+		  "dash is what is not known: the box is just being started, or is stopped.\n"
 		  "\n"
 		  "Only boxes of yours that were started with the same `XDG_RUNTIME_DIR` are "
 		  "found.",

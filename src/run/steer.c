@@ -90,14 +90,15 @@ static void put_status(void *ctx, struct json *j)
 	json_string(j, "project", p->project ? p->project : p->workspace);
 	json_number(j, "since", s->since);
 	json_string(j, "network", network_name(p->frame.network));
-	json_number(j, "connections", s->broker->connections);
+	json_bool(j, "lost", s->broker->lost);
+	json_number(j, "connections", s->broker->lost ? 0 : s->broker->connections);
 	json_open(j, "waiting", '[');
 	for (unsigned int i = 0; i < s->n_waiting; i++)
 		json_string(j, NULL,
 			mem_printf("%s:%u", s->waiting[i].host, s->waiting[i].port));
 	json_close(j, ']');
 	json_open(j, "ports", '[');
-	for (unsigned int i = 0; i < s->n_ports; i++)
+	for (unsigned int i = 0; i < s->n_ports && !s->broker->lost; i++)
 		json_string(j, NULL,
 			mem_printf("%u:%u", s->ports[i].pair.host, s->ports[i].pair.box));
 	json_close(j, ']');

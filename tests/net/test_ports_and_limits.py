@@ -100,10 +100,12 @@ def test_a_port_comes_and_goes(lab):
     assert page(lab, 7003).returncode == 7
     lib.succeeded(lab.run(["port", "live", "7003:8000"]))
     lib.wait_for(lambda: reached(lab, 7003), "the server")
+    assert status(lab, "live")["ports"] == ["7003:8000"]
     again = lab.run(["port", "live", "7003:8001"])
     assert again.returncode != 0 and b"already" in again.stderr
     lib.succeeded(lab.run(["port", "live", "7003", "--remove"]))
     lib.wait_for(lambda: page(lab, 7003).returncode == 7, "the port to be closed")
+    assert status(lab, "live")["ports"] == []
 
 
 def test_nobody_listens_in_the_box(lab):

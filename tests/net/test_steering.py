@@ -101,8 +101,13 @@ def test_a_box_that_lost_its_network_says_so(lab):
     """To whoever asks it for a port or a host; and there is no port any more."""
     process = start(lab, "lost", "--network", "allow", "--port", "7020:80")
     lib.succeeded(lab.run(["port", "lost", "7021:80"]))
+    row = status(lab, "lost")
+    assert row["ports"] == ["7020:80", "7021:80"] and not row["lost"], row
     os.kill(broker_of(process), signal.SIGKILL)
     lib.wait_for(lambda: b"lost" in lab.run(["events", "lost", "--json"]).stdout, "the record")
+    row = status(lab, "lost")
+    assert row["ports"] == [] and row["lost"], row
+    assert b"its network has ended" in lib.succeeded(lab.run(["ps"]))
     for args in (["port", "lost", "7022:80"], ["port", "lost", "7021", "--remove"]):
         lib.failed_clearly(lab.run(args), "its network has ended")
     lib.failed_clearly(lab.run(["allow", "lost", "a.example"]), "its network has ended")
