@@ -186,7 +186,7 @@ static const char *settings(const struct job *job, struct request *r)
 	return out.p;
 }
 
-/* It obeys GEMINI.md of all directories that it is to include, and reads no prompt elsewhere. */
+/* It obeys GEMINI.md of all directories that it includes, and reads no prompt elsewhere. */
 static bool includes(const struct job *job)
 {
 	return job->kind != HOME_DECLARED || (!job->headless && job->agent->prompt.text);
