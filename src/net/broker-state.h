@@ -49,7 +49,6 @@ enum {
 	PROXY_HEADS = 256,   /* clients of the explicit proxy that have no answer yet */
 	DNS_TCP_MOST = 1024, /* bytes of a question over TCP */
 	REFUSALS = 64,       /* destinations of which it is known that they were told of */
-	TELL_AT_ONCE = 8,    /* events */
 	NONE = -1,
 };
 
@@ -241,8 +240,6 @@ struct broker {
 	struct proxy head[PROXY_HEADS];
 	struct refusal refusals[REFUSALS];
 	unsigned int refusal_next; /* the oldest */
-	struct net_event told[TELL_AT_ONCE];
-	unsigned int untold; /* so many of those wait until there is nothing else to do */
 };
 
 extern struct broker broker;

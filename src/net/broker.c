@@ -89,24 +89,13 @@ int broker_rewatch(int fd, enum watch what, unsigned int index, uint32_t events)
 }
 
 /* Waits when the supervisor is behind. When it is gone there is nothing left to do. */
-static void tell_events(void)
+void broker_event(struct net_event *e)
 {
 	const struct broker_message m = { .word = BROKER_EVENT };
 
-	for (unsigned int i = 0; i < broker.untold; i++)
-		if (broker_send(broker.supervisor, &m, &broker.told[i], sizeof(*broker.told),
-			    NULL, 0, 0) < 0)
-			_exit(0);
-	broker.untold = 0;
-}
-
-/* Told before the next wait: what the box waits for comes first. */
-void broker_event(struct net_event *e)
-{
-	if (broker.untold == ARRAY_SIZE(broker.told))
-		tell_events();
 	e->time = broker_clock(CLOCK_REALTIME);
-	broker.told[broker.untold++] = *e;
+	if (broker_send(broker.supervisor, &m, e, sizeof(*e), NULL, 0, 0) < 0)
+		_exit(0);
 }
 
 /* ---- limits ---- */
@@ -391,10 +380,8 @@ static int turn(int wait)
 {
 	struct epoll_event events[EVENTS];
 	uint64_t due = broker_due(resolver_tick(), conn_tick());
-	int n;
+	int n = epoll_wait(broker.epoll, events, EVENTS, wait < 0 ? timeout(due) : wait);
 
-	tell_events();
-	n = epoll_wait(broker.epoll, events, EVENTS, wait < 0 ? timeout(due) : wait);
 	broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
 	broker.rounds++;
 	fill_rate();
@@ -430,7 +417,6 @@ static void finish(void)
 	while ((n > 0 || !conn_all_sent()) && broker.now < until)
 		n = turn(conn_all_sent() ? 0 : RATE_TICK_MS);
 	conn_close_all();
-	tell_events();
 	broker_send(broker.supervisor, &(struct broker_message){ .word = BROKER_DONE }, NULL, 0,
 		NULL, 0, 0);
 }

@@ -334,7 +334,7 @@ void conn_established(struct conn *c, uint32_t events)
 	const struct verdict yes = { .allowed = true, .reason = c->reason };
 
 	conn_set_state(c, CONN_OPEN);
-	tell_connect(c, yes, 0);
+	tell_connect(c, yes, 0); /* before any byte is passed on */
 	conn_answer(c, true, 0);
 	relay(c, true, events & ~(uint32_t)EPOLLOUT, c->client_watch || !is_plain(events));
 }

@@ -327,13 +327,13 @@ void conn_accept_port(unsigned int i)
 	struct conn *c;
 
 	for (int fd; port->listener != NONE && (fd = conn_accept_one(port->listener)) >= 0;) {
+		conn_set_reset(fd, true); /* perhaps it came before the listener was tuned */
 		c = conn_take();
 		if (!c) {
 			broker_limit(LIMIT_CONNECTIONS);
 			close(fd);
 			continue;
 		}
-		conn_set_reset(fd, true); /* perhaps it came before the listener was tuned */
 		c->inbound = true;
 		c->client = fd;
 		c->port = port->box;

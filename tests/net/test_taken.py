@@ -6,6 +6,7 @@ connections would be the box's own.
 
 import os
 import signal
+import subprocess
 import time
 
 import lib
@@ -200,6 +201,40 @@ with concurrent.futures.ThreadPoolExecutor(8) as pool:
 print(*said, longest)
 """
 )
+
+
+TWICE = """
+import socket, sys
+for _ in range(2):
+    sys.stdin.readline()
+    s = socket.create_connection(("a.example", 8080), 20)
+    s.sendall(b"a byte of the box")
+    s.recv(100)
+    print("there", flush=True)
+"""
+
+
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
+def test_a_connection_is_told_of_before_its_bytes(lab):
+    """Seen from outside of the broker: a broker that is killed can have hidden nothing."""
+    argv = ["run", "-y", "--allow", "a.example:8080", "--", lib.PYTHON, "-c", TWICE]
+    process = lab.start(argv)
+    process.stdin.write(b"\n")
+    lib.read_until(process.stdout, b"there")
+    trace = lib.current.home / "trace"
+    strace = subprocess.Popen(["strace", "-s", "500", "-o", trace, "-p", str(broker_of(process))],
+                              stderr=subprocess.PIPE)  # fmt: skip
+    lib.started.append(strace)
+    lib.read_until(strace.stderr, b"attached")
+    process.communicate(b"\n", timeout=lib.TIMEOUT)
+    strace.wait(lib.TIMEOUT)
+    calls = trace.read_text().splitlines()
+
+    def first(*words):
+        return next(n for n, call in enumerate(calls) if all(word in call for word in words))
+
+    dialled, sent = first("connect(", "htons(8080)"), first("sendto(", "a byte of the box")
+    assert any(call.startswith("sendmsg(3,") for call in calls[dialled:sent]), calls
 
 
 def test_a_broker_killed_at_any_moment(lab):
