@@ -282,3 +282,27 @@ struct verdict policy_resolved(const struct policy *p, const char *name,
 	v = judge(p, &a, port);
 	return v.reason == POLICY_OPEN ? by_name : v;
 }
+
+/* ---- rules ---- */
+
+static bool is_denied(const struct policy *p, const struct policy_rule *r, uint16_t port)
+{
+	const bool address = r->kind == RULE_NETWORK;
+
+	return (address ? find_address(p, true, &r->net, port)
+			: find_name(p, true, r->name, port)) >= 0;
+}
+
+bool policy_is_vain(const struct policy *p, const struct policy_rule *rule)
+{
+	/* Port 0 is denied by what denies all ports, and by nothing else. */
+	const uint16_t first = rule->ports == PORTS_ONE ? rule->port
+		: rule->ports == PORTS_WEB              ? 443
+							: 0;
+
+	if (rule->kind == RULE_BELOW || rule->kind == RULE_ALL ||
+		(rule->kind == RULE_NETWORK && rule->bits != address_bits(&rule->net)))
+		return false;
+	return is_denied(p, rule, first) &&
+		(rule->ports != PORTS_WEB || is_denied(p, rule, 80));
+}

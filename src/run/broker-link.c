@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -133,7 +134,6 @@ static int configure(struct broker_link *l, const struct policy *policy, const s
 	};
 	int rc = broker_send(l->socket, &m, &terms, sizeof(terms), NULL, 0, 0);
 
-	l->rules = policy->n;
 	return rc < 0 ? rc : send_rules(l->socket, policy);
 }
 
@@ -263,6 +263,7 @@ void broker_expect(struct broker_link *l, const struct policy *policy, const str
 {
 	l->expected = true;
 	l->parsed = mem_alloc(sizeof(*l->parsed)); /* now: nothing allocates in the loop */
+	l->known = mem_alloc(sizeof(*l->known));
 	l->policy = policy;
 	l->plan = p;
 	for (int i = 0; i < NET_ENDS; i++)
@@ -383,28 +384,56 @@ void broker_serve(struct broker_link *l, const struct pollfd *fds)
 
 /* ---- what it is told later ---- */
 
+static struct policy *known_rules(struct broker_link *l)
+{
+	const struct policy *first = l->policy;
+
+	if (!l->known->n && !l->known->n_own)
+		memcpy(l->known, first,
+			offsetof(struct policy, rule) + first->n * sizeof(*first->rule));
+	return l->known;
+}
+
+/* Never an answer that is thought to count and does not. */
+static int check_rules(struct broker_link *l, const char *entry, bool deny, struct fault *f)
+{
+	const struct policy *known = known_rules(l), *more = l->parsed;
+	bool vain = !deny;
+
+	if (known->n + more->n > POLICY_RULES)
+		return fault_set(f, 0, "'%s' is one too many: a box has room for %d rules",
+			str_visible(entry), POLICY_RULES);
+	for (unsigned int i = 0; i < more->n; i++)
+		vain &= policy_is_vain(known, &more->rule[i]);
+	if (!vain)
+		return 0;
+	fault_set(f, 0, "'%s' is denied in this box, and a denial wins", str_visible(entry));
+	return fault_fix(f, "A box that is started without that denial can reach it.");
+}
+
+static int send_rule(struct broker_link *l, const struct policy_rule *rule, struct fault *f)
+{
+	const struct broker_message m = { .word = BROKER_RULE };
+	int rc = broker_send(l->socket, &m, rule, sizeof(*rule), NULL, 0, MSG_DONTWAIT);
+
+	if (rc < 0)
+		return fault_set(f, -rc, "tell the broker");
+	l->known->rule[l->known->n++] = *rule;
+	return 0;
+}
+
 int broker_allow(struct broker_link *l, const char *entry, bool deny, struct fault *f)
 {
-	struct policy *const parsed = l->parsed;
-	const struct broker_message m = { .word = BROKER_RULE };
 	int rc;
 
 	wake(l);
 	if (!l->on)
 		return fault_set(f, 0, "its network has ended: there is nothing to change");
-	rc = egress_entry(entry, deny, parsed, f);
-	/* Never a denial that is thought to hold and was dropped. */
-	if (rc == 0 && l->rules + parsed->n > POLICY_RULES)
-		rc = fault_set(f, 0, "'%s' is one too many: a box has room for %d rules",
-			str_visible(entry), POLICY_RULES);
-	for (unsigned int i = 0; rc == 0 && i < parsed->n; i++) {
-		rc = broker_send(l->socket, &m, &parsed->rule[i], sizeof(parsed->rule[i]), NULL,
-			0, MSG_DONTWAIT);
-		if (rc < 0)
-			fault_set(f, -rc, "tell the broker");
-		else
-			l->rules++;
-	}
+	rc = egress_entry(entry, deny, l->parsed, f);
+	if (rc == 0)
+		rc = check_rules(l, entry, deny, f);
+	for (unsigned int i = 0; rc == 0 && i < l->parsed->n; i++)
+		rc = send_rule(l, &l->parsed->rule[i], f);
 	return rc;
 }
 

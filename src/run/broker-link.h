@@ -48,19 +48,22 @@ struct broker_link {
 	bool expected; /* it is to be started when there is something to do, and told this: */
 	const struct policy *policy;
 	const struct plan *plan;
-	int net[NET_ENDS];  /* the box's sockets, until the broker has them; or -1 */
-	bool ready;         /* it has shut itself in */
-	bool prompt;        /* it asks for sockets, or ends: then every word is heard at once */
-	long long until;    /* ms: until then its events wait; 0: they do not */
-	bool ending;        /* it was told that the box is dead */
-	unsigned int rules; /* that its policy has by now */
-	struct policy *parsed; /* room for an entry more */
+	int net[NET_ENDS]; /* the box's sockets, until the broker has them; or -1 */
+	bool ready;        /* it has shut itself in */
+	bool prompt;       /* it asks for sockets, or ends: then every word is heard at once */
+	long long until;   /* ms: until then its events wait; 0: they do not */
+	bool ending;       /* it was told that the box is dead */
+	struct policy *parsed; /* room for an entry more, */
+	struct policy *known;  /* and for all rules: a copy, once there are more */
 	unsigned int owed;     /* sockets that it asked for and has not got */
 	int socket;
 	pid_t pid;
 };
 
-/* Takes the descriptors: from the moment it runs only the broker has them. */
+/*
+ * Takes the descriptors. From the moment it runs only the broker has them, but for a copy of
+ * the listener: to refuse in its stead when it is gone.
+ */
 void broker_expect(struct broker_link *l, const struct policy *policy, const struct plan *p,
 	int net[NET_ENDS]);
 

@@ -144,33 +144,41 @@ static int canonical(const char *entry, bool deny, const char **ret, struct faul
 	return 0;
 }
 
+/* An entry without a port means other ports when it denies: so it is asked as the line is. */
 static bool is_same(const struct line *line, const char *entry)
 {
 	struct fault ignored = { 0 };
-	const char *text = line->entry;
+	const char *text = line->entry, *wanted = entry;
 
 	if (!text)
 		return false;
 	(void)canonical(line->entry, line->deny, &text, &ignored);
-	return !strcmp(text, entry);
+	(void)canonical(entry, line->deny, &wanted, &ignored);
+	return !strcmp(text, wanted);
 }
 
-/* The text with the entry in it; NULL: it has it already. */
-static const char *with_entry(const char *text, const char *entry, bool deny)
+/* The text with the entry in it; NULL: it has it already, and nothing to the contrary. */
+static const char *with_entry(const char *text, const char *entry, const char *wanted,
+	bool deny)
 {
 	struct str out = { 0 };
 	struct line line;
+	bool has = false, gone = false;
 
 	while (next_line(&text, &line)) {
-		if (is_same(&line, entry) && line.deny == deny)
-			return NULL;
-		if (is_same(&line, entry))
-			continue;
-		str_addn(&out, line.text, line.n);
+		bool same = is_same(&line, entry);
+
+		has |= same && line.deny == deny;
+		gone |= same && line.deny != deny;
+		if (!same || line.deny == deny)
+			str_addn(&out, line.text, line.n);
 	}
+	if (has && !gone)
+		return NULL;
 	if (out.len && out.p[out.len - 1] != '\n')
 		str_addc(&out, '\n');
-	str_addf(&out, "%s%s\n", deny ? "!" : "", entry);
+	if (!has)
+		str_addf(&out, "%s%s\n", deny ? "!" : "", wanted);
 	return out.p;
 }
 
@@ -215,7 +223,7 @@ int user_hosts_add(const char *entry, bool deny, bool *ret_was, struct fault *f)
 	rc = read_all(path, &text, f);
 	if (rc < 0)
 		return rc;
-	text = with_entry(text, wanted, deny);
+	text = with_entry(text, entry, wanted, deny);
 	if (text)
 		rc = replace(dir, path, text, f);
 	if (rc == 0)

@@ -165,6 +165,13 @@ def test_always_keeps_the_rest_of_the_file(home):
     assert path.read_text() == (
         "# mine\n\n  a.example   # why\n!b.example\n!d.example:*\n!c.example:22\nc.example:23\n"
     )
+    # Without a port, too, although a denial then means all of them.
+    always("B.example", "d.example")
+    assert path.read_text() == (
+        "# mine\n\n  a.example   # why\n!c.example:22\nc.example:23\nb.example\nd.example\n"
+    )
+    always("--deny d.example")
+    assert path.read_text().endswith("\nb.example\n!d.example:*\n")
 
 
 def test_always_follows_no_link(home, place):

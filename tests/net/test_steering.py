@@ -80,6 +80,9 @@ def test_a_later_denial_is_for_new_connections(lab):
     assert (here / "second").read_bytes() == b"x"
     assert (here / "third").read_bytes() == b"reset"
     assert len(lab.heard("tcp", port=80)) == 1
+    for entry in ("Echo.example.org", "echo.example.org:22"):
+        lib.failed_clearly(lab.run(["allow", "talker", entry]), entry, "a denial wins")
+    lib.succeeded(lab.run(["allow", "talker", "*.example.org"]))
 
 
 def test_presets_of_the_machine_are_for_running_boxes_too(lab):

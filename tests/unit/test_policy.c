@@ -623,6 +623,39 @@ static void test_own_is_limited(void **state)
 	assert_false(policy_own(p, &a));
 }
 
+static void test_vain(void **state)
+{
+	static const struct {
+		const char *denials, *entry;
+		bool vain;
+	} rows[] = {
+		{ "", "a.org", false },
+		{ "-a.org", "a.org", true },
+		{ "-a.org", "a.org:*", true },
+		{ "-a.org", "b.org", false },
+		{ "-a.org", "*.a.org", false },
+		{ "-*.a.org", "x.a.org:22", true },
+		{ "-*", "a.org", true },
+		{ "-a.org:443", "a.org", false },
+		{ "-a.org:443 -a.org:80", "a.org", true },
+		{ "-a.org:443 -a.org:80", "a.org:*", false },
+		{ "-a.org:22", "a.org:22", true },
+		{ "-a.org:22", "a.org:23", false },
+		{ "-10.0.0.0/8", "10.1.2.3:5432", true },
+		{ "-10.0.0.0/8:22", "10.1.2.3:5432", false },
+		{ "-10.0.0.0/8", "10.1.0.0/16", false },
+		{ "-host.internal", "host.internal:80", true },
+		{ "a.org", "a.org", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct policy *p = policy(rows[i].denials, false);
+		const struct policy *more = policy(rows[i].entry, false);
+
+		assert_int_equal(policy_is_vain(p, &more->rule[0]), rows[i].vain);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -638,6 +671,7 @@ int main(void)
 		cmocka_unit_test(test_resolved),
 		cmocka_unit_test(test_own),
 		cmocka_unit_test(test_own_is_limited),
+		cmocka_unit_test(test_vain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
