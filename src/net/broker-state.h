@@ -239,7 +239,8 @@ struct broker {
 	bool head_used[PROXY_HEADS];
 	struct proxy head[PROXY_HEADS];
 	struct refusal refusals[REFUSALS];
-	unsigned int refusal_next; /* the oldest */
+	unsigned int refusal_next;   /* the oldest */
+	uint32_t refused_dropped[2]; /* by the kernel, as far as that was told */
 };
 
 extern struct broker broker;

@@ -12,6 +12,7 @@
 #include "net/broker-state.h"
 #include "net/quote.h"
 
+#include <linux/sock_diag.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -49,12 +50,26 @@ static void tell(const struct address *to, uint16_t port)
 		broker_limit(LIMIT_REFUSAL_RATE);
 }
 
+/* The kernel keeps few of them, and drops the others before we hear of any. */
+static void see_dropped(unsigned int i)
+{
+	uint32_t info[SK_MEMINFO_VARS] = { 0 };
+	socklen_t size = sizeof(info);
+
+	if (getsockopt(broker.refused[i], SOL_SOCKET, SO_MEMINFO, info, &size) < 0 ||
+		info[SK_MEMINFO_DROPS] == broker.refused_dropped[i])
+		return;
+	broker.refused_dropped[i] = info[SK_MEMINFO_DROPS];
+	broker_limit(LIMIT_REFUSAL_RATE);
+}
+
 void refused_hear(unsigned int i)
 {
 	uint8_t bytes[QUOTE_MOST];
 	struct address to;
 	uint16_t port;
 
+	see_dropped(i);
 	for (int k = 0; k < AT_ONCE && broker.tells.left && broker.hears.left; k++) {
 		ssize_t n = recv(broker.refused[i], bytes, sizeof(bytes), MSG_DONTWAIT);
 

@@ -87,30 +87,39 @@ static void add_rules(const struct plan *p, struct str *out, bool deny)
 		str_addf(out, " and %zu more", n - MOST_LISTED);
 }
 
-/* How a refusal looks from inside, and what would lift it. */
+/* How a refusal looks from inside. */
 static void add_refusals(const struct plan *p, struct str *out)
 {
 	if (p->frame.network == NETWORK_ALLOW && count_rules(p, false))
 		str_add(out, " Where no port is written it is 443 and 80.");
-	str_add(out,
-		" TCP only. "
-		"A name that may not be reached does not resolve; a port or address that may "
-		"not be reached resets the connection. ");
+	str_add(out, " TCP only. ");
 	if (p->frame.proxy)
 		str_addf(out,
 			"There is no DNS and no direct connection: programs must use the proxy "
 			"at 127.0.0.1:%d (HTTP CONNECT or SOCKS5; `HTTPS_PROXY` and "
-			"`ALL_PROXY` are "
-			"set). ",
+			"`ALL_PROXY` are set), which answers 403, or \"not allowed\", for what "
+			"may not be reached. ",
 			PROXY_PORT);
+	else
+		str_addf(out,
+			"A name that %s does not resolve; a port or address that may not be "
+			"reached resets the connection. ",
+			p->ask ? "is denied" : "may not be reached");
 	if (p->ask)
 		str_add(out,
-			"The user is asked about others, so a connection to one may wait for "
-			"up to a minute. ");
+			"The user is asked when you connect to any other host, whether there "
+			"is one of that name or not: the connection waits for up to a minute, "
+			"and without a yes it is refused. ");
+}
+
+/* What would lift it, and who can reach the box. */
+static void add_ways(const struct plan *p, struct str *out)
+{
 	str_add(out,
 		"If you need another host, ask the user for it: `--allow NAME[:PORT]` at the "
 		"next start, or `carrel allow BOX NAME` while this box runs (BOX is its "
-		"hostname). Loopback is this box's own");
+		"hostname); `carrel events BOX` shows them what was refused. Loopback is this "
+		"box's own");
 	if (p->ports.n) {
 		str_add(out, "; the user reaches a server of yours there at");
 		vec_each(port, &p->ports)
@@ -118,6 +127,13 @@ static void add_refusals(const struct plan *p, struct str *out)
 				port > p->ports.v ? "," : "", port->box, port->host);
 	}
 	str_add(out, ".\n");
+}
+
+static const char *which_hosts(const struct plan *p)
+{
+	if (!count_rules(p, false))
+		return p->ask ? "no host without asking" : "no host at all";
+	return p->ask ? "these hosts without asking: " : "these hosts and no others: ";
 }
 
 static void add_network(const struct plan *p, struct str *out)
@@ -138,9 +154,7 @@ static void add_network(const struct plan *p, struct str *out)
 	if (mode == NETWORK_OPEN)
 		str_add(out, "the public Internet, but not this machine nor its local network");
 	else
-		str_add(out,
-			count_rules(p, false) ? "these hosts and no others: "
-					      : "no host at all");
+		str_add(out, which_hosts(p));
 	if (mode == NETWORK_OPEN && count_rules(p, false))
 		str_add(out, "; also ");
 	add_rules(p, out, false);
@@ -150,6 +164,7 @@ static void add_network(const struct plan *p, struct str *out)
 	}
 	str_addc(out, '.');
 	add_refusals(p, out);
+	add_ways(p, out);
 }
 
 static void list_hosts(const struct plan *p, struct str *out)

@@ -175,18 +175,25 @@ static void stop(struct broker_link *l)
 		;
 }
 
-static void lose(struct broker_link *l)
+/* What the broker itself cannot tell of any more. */
+static void tell_of(struct broker_link *l, struct net_event *e)
 {
-	struct net_event e = { .kind = NET_LOST };
 	struct timespec t;
 
 	clock_gettime(CLOCK_REALTIME, &t);
-	e.time = (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+	e->time = (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+	journal_event(&l->journal, e);
+	if (l->tell)
+		l->tell(l->tell_ctx, e);
+}
+
+static void lose(struct broker_link *l)
+{
+	struct net_event e = { .kind = NET_LOST };
+
 	stop(l);
 	l->lost = true;
-	journal_event(&l->journal, &e);
-	if (l->tell)
-		l->tell(l->tell_ctx, &e);
+	tell_of(l, &e);
 }
 
 static void take_event(struct broker_link *l, const struct net_event *e)
@@ -510,8 +517,12 @@ void broker_end(struct broker_link *l)
 		if (poll(&pfd, 1, (int)left) <= 0)
 			break;
 	}
-	if (l->on)
-		stop(l);
+	if (!l->on)
+		return;
+	/* Its last events are missing, and with them what connections had moved. */
+	stop(l);
+	tell_of(l,
+		&(struct net_event){ .kind = NET_LIMIT, .name = "time for the broker to end" });
 }
 
 void broker_kill(struct broker_link *l)

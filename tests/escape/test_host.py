@@ -247,6 +247,23 @@ def test_absent_name_replaced_on_the_host(project, name, beside):
     assert b"replaced" not in lib.box("true", opts=opts).stderr
 
 
+def test_directory_of_an_absent_name_replaced_on_the_host(project):
+    """Somebody outside puts the stub's directory aside and makes another: what a box makes at the
+    protected name there is told of."""
+    lib.make_file(project / "conf/other")
+    steps = ["put up x", "await go", "put conf/hook.sh EVIL"]
+    opts = ["--protect", "conf/hook.sh"]
+    process = lib.start_box("./attack", *arena.words(steps), opts=opts)
+    arena.await_file(process, project / "up")
+    (project / "conf").rename(project / "conf.old")
+    lib.make_dir(project / "conf")
+    lib.make_file(project / "go")
+    _, told = process.communicate(timeout=lib.TIMEOUT)
+    assert (project / "conf/hook.sh").read_text() == "EVIL", "the control"
+    assert b"  conf/hook.sh  (protected, but replaced from outside meanwhile)\n" in told, told
+    assert not (project / "conf.old/hook.sh").exists()
+
+
 # Trees that a hostile repository or box leaves, and a walk has to survive.
 TREES = {
     "fifos": "mkdir a a/.git .husky; mkfifo a/.envrc a/.git/config .husky/pre-commit a/.env",

@@ -115,3 +115,49 @@ def test_a_box_that_lost_its_network_says_so(lab):
         lib.failed_clearly(lab.run(args), "its network has ended")
     lib.failed_clearly(lab.run(["allow", "lost", "a.example"]), "its network has ended")
     assert lab.bare(["bash", "-c", "echo >/dev/tcp/127.0.0.1/7021"]).returncode == 1
+
+
+READS = f'exec {lib.PYTHON} -c "import sys; sys.stdin.readline()"'
+
+
+def test_a_broker_that_does_not_end_is_told_of(lab):
+    """What it would have said is missing: the record and the user know that."""
+    process = start(lab, "slow", "--network", "allow", "--port", "7025:80", cmd=READS)
+    os.kill(broker_of(process), signal.SIGSTOP)
+    _, said = process.communicate(b"\n", timeout=lib.TIMEOUT)
+    assert process.returncode == 0 and b"time for the broker to end" in said, said
+    record = [json.loads(line) for line in lab.run(["events", "slow", "--json"]).stdout.splitlines()]
+    assert [e.get("limit") for e in record[-2:]] == ["time for the broker to end", None]
+    assert record[-1]["event"] == "end"
+    quick = start(lab, "quick", "--network", "allow", "--port", "7026:80", cmd=READS)
+    assert b"time for" not in quick.communicate(b"\n", timeout=lib.TIMEOUT)[1], "the control"
+
+
+MANY = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for to in [("127.0.0.1", 9)] * 3000 + [("93.184.217.9", 9)] * 2:
+    try:
+        s.sendto(b"x" * 600, to)
+    except OSError:
+        pass  # the refusal of the one before
+print("sent", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_refusals_that_nobody_could_hear_are_told_of(lab):
+    """The kernel keeps a few hundred. One that a box hides behind many to itself is among those
+    that the record says there were."""
+    program = lib.make_file(lib.current.cwd / "many.py", "import sys; sys.stdin.readline()" + MANY)
+    process = start(lab, "many", "--network", "open", "--port", "7027:80",
+                    cmd=f"exec {lib.PYTHON} {program}")  # fmt: skip
+    broker = broker_of(process)
+    os.kill(broker, signal.SIGSTOP)
+    process.stdin.write(b"\n")
+    lib.read_until(process.stdout, b"sent")
+    os.kill(broker, signal.SIGCONT)
+    process.communicate(b"\n", timeout=lib.TIMEOUT)
+    record = [json.loads(line) for line in lab.run(["events", "many", "--json"]).stdout.splitlines()]
+    assert "datagram" not in [e["event"] for e in record], "the control: there was no room for it"
+    assert [e["limit"] for e in record if e["event"] == "limit"] == ["refused datagrams a second"]

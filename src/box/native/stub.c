@@ -266,6 +266,24 @@ static void note_replaced(struct stubs *s, size_t dir, const char *name)
 }
 
 /*
+ * Its directory may have been put aside, and another stand in its place: then what is at the
+ * stubs' names now is not where we look.
+ */
+static void note_moved(struct stubs *s, size_t dir)
+{
+	const struct dir *d = &s->dirs.v[dir];
+	struct stat ours, there, st;
+
+	if (fstat(d->fd, &ours) < 0 || stat(d->path, &there) < 0 ||
+		(ours.st_dev == there.st_dev && ours.st_ino == there.st_ino))
+		return;
+	vec_each(stub, &s->v)
+		if (stub->dir == dir && lstat(stub->path, &st) == 0 &&
+			!stub_seen(&st, AT_FDCWD, stub->path))
+			stub->replaced = true;
+}
+
+/*
  * All that are there, not only our own: a box that left before us may have had other
  * names, and could not remove them while we were here. None if another box lives here; our own
  * lock is gone then too, as flock(2) does not give back what it could not make exclusive.
@@ -291,6 +309,7 @@ static void remove_in(struct stubs *s, size_t dir)
 				unlinkat(fd, d->d_name, 0);
 		}
 	}
+	note_moved(s, dir);
 	if (alone)
 		flock(fd, LOCK_UN);
 }
