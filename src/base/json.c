@@ -105,6 +105,12 @@ void json_number(struct json *j, const char *key, long long value)
 	str_addf(j->out, "%lld", value);
 }
 
+void json_count(struct json *j, const char *key, unsigned long long value)
+{
+	begin(j, key);
+	str_addf(j->out, "%llu", value);
+}
+
 void json_raw(struct json *j, const char *key, const char *value)
 {
 	begin(j, key);

@@ -33,6 +33,7 @@ void json_open(struct json *j, const char *key, char bracket);
 void json_close(struct json *j, char bracket);
 void json_string(struct json *j, const char *key, const char *value); /* NULL → null */
 void json_number(struct json *j, const char *key, long long value);
+void json_count(struct json *j, const char *key, unsigned long long value);
 void json_raw(struct json *j, const char *key, const char *value); /* JSON already */
 void json_bool(struct json *j, const char *key, bool value);
 

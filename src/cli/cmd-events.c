@@ -216,7 +216,8 @@ static int refuse(const char *box)
 	struct fault f = { 0 };
 
 	fault_set(&f, 0, "the record of '%s' was made by another version of carrel", box);
-	fault_fix(&f, "Use that version, or read %s of the box as it is.", JOURNAL_FILE);
+	fault_fix(&f, "Use that version, or read the file as it is: %s/%s", boxes_shown(box),
+		JOURNAL_FILE);
 	return cmd_fail(&f);
 }
 

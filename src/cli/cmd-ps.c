@@ -5,6 +5,7 @@
  * that does not answer is listed nevertheless: it is being begun, or stopped.
  */
 #include "cli/cmd.h"
+#include "cli/instances.h"
 #include "cli/opt.h"
 #include "run/control.h"
 #include "state/registry.h"
@@ -32,7 +33,8 @@ struct row {
 	long pid;
 	const char *agent, *project, *network; /* NULL: not known */
 	long long since;                       /* seconds of the clock; 0: not known */
-	long long connections;                 /* -1: not known */
+	long long connections;                 /* that are open; -1: not known */
+	long long sent, received;              /* bytes, by all of them; -1: not known */
 	bool lost;                             /* its network ended before it did */
 	texts waiting;                         /* hosts that the user is asked about */
 	texts ports; /* of this machine, that lead into it: HOST:BOX */
@@ -73,7 +75,11 @@ static texts list(const struct json_value *status, const char *key)
 
 static struct row ask(const struct registry_box *box)
 {
-	struct row row = { .name = box->name, .pid = box->pid, .connections = -1 };
+	struct row row = { .name = box->name,
+		.pid = box->pid,
+		.connections = -1,
+		.sent = -1,
+		.received = -1 };
 	const struct json_value *reply, *status;
 	struct fault ignored = { 0 };
 
@@ -86,6 +92,8 @@ static struct row ask(const struct registry_box *box)
 	row.network = text(status, "network");
 	row.since = number(status, "since", 0);
 	row.connections = number(status, "connections", -1);
+	row.sent = number(status, "sent", -1);
+	row.received = number(status, "received", -1);
 	row.lost = flag(status, "lost");
 	row.waiting = list(status, "waiting");
 	row.ports = list(status, "ports");
@@ -100,25 +108,26 @@ static void json_list(struct json *j, const char *key, const texts *all)
 	json_close(j, ']');
 }
 
+static void json_known(struct json *j, const char *key, long long value)
+{
+	if (value >= 0)
+		json_number(j, key, value);
+	else
+		json_raw(j, key, "null");
+}
+
 static void json_row(struct json *j, const struct row *r)
 {
 	json_open(j, NULL, '{');
 	json_string(j, "name", r->name);
-	if (r->pid)
-		json_number(j, "pid", r->pid);
-	else
-		json_raw(j, "pid", "null");
+	json_known(j, "pid", r->pid ? r->pid : -1);
 	json_string(j, "agent", r->agent);
 	json_string(j, "project", r->project);
 	json_string(j, "network", r->network);
-	if (r->since)
-		json_number(j, "since", r->since);
-	else
-		json_raw(j, "since", "null");
-	if (r->connections >= 0)
-		json_number(j, "connections", r->connections);
-	else
-		json_raw(j, "connections", "null");
+	json_known(j, "since", r->since ? r->since : -1);
+	json_known(j, "connections", r->connections);
+	json_known(j, "sent", r->sent);
+	json_known(j, "received", r->received);
 	json_bool(j, "lost", r->lost);
 	json_list(j, "ports", &r->ports);
 	json_list(j, "waiting", &r->waiting);
@@ -156,13 +165,18 @@ static const char *port_words(const char *pair)
 		     : str_visible(pair);
 }
 
+static const char *size_or_dash(long long bytes)
+{
+	return bytes >= 0 ? instances_size((unsigned long long)bytes) : "-";
+}
+
 static void print_row(struct str *out, const struct row *r, int name, int agent)
 {
-	str_addf(out, "%-*s  %7s  %-6s  %-*s  %-5s  %4s  %s\n", name, str_visible(r->name),
-		r->pid ? mem_printf("%ld", r->pid) : "-", age(r->since), agent,
-		or_dash(r->agent), or_dash(r->network),
+	str_addf(out, "%-*s  %7s  %-6s  %-*s  %-5s  %4s  %5s  %5s  %s\n", name,
+		str_visible(r->name), r->pid ? mem_printf("%ld", r->pid) : "-", age(r->since),
+		agent, or_dash(r->agent), or_dash(r->network),
 		r->connections >= 0 ? mem_printf("%lld", r->connections) : "-",
-		or_dash(r->project));
+		size_or_dash(r->sent), size_or_dash(r->received), or_dash(r->project));
 	if (r->lost)
 		str_add(out,
 			"  its network has ended before it: nothing reaches or leaves it\n");
@@ -186,8 +200,9 @@ static void print_text(struct str *out, const row_vec *rows)
 		agent = a > agent && a <= 30 ? a : agent;
 	}
 	if (rows->n)
-		str_addf(out, "%-*s  %7s  %-6s  %-*s  %-5s  %4s  %s\n", name, "BOX", "PID",
-			"SINCE", agent, "AGENT", "NET", "OPEN", "PROJECT");
+		str_addf(out, "%-*s  %7s  %-6s  %-*s  %-5s  %4s  %5s  %5s  %s\n", name, "BOX",
+			"PID", "SINCE", agent, "AGENT", "NET", "OPEN", "SENT", "RECVD",
+			"PROJECT");
 	vec_each(r, rows)
 		print_row(out, r, name, agent);
 }
@@ -205,7 +220,8 @@ static int cmd_ps(void *args, int argc, char **argv)
 	if (registry_list(&boxes, &f) < 0)
 		return cmd_fail(&f);
 	if (!xdg_runtime())
-		cmd_note("XDG_RUNTIME_DIR is not set, so no boxes can be found");
+		cmd_note("XDG_RUNTIME_DIR is not set, so no boxes can be found: set it to a "
+			 "directory of yours, here and where boxes are started");
 	vec_each(box, &boxes)
 		vec_push(&rows, ask(box));
 	if (!a->json) {
@@ -228,15 +244,17 @@ static const struct opt ps_opts[] = {
 const struct cmd cmd_ps_entry = {
 	.name = "ps",
 	.about = "list the boxes that run",
-	.detail = "With the process that supervises it, how long it has run, its agent, its "
-		  "network, the connections that are open, and the project. Below it are the "
-		  "ports "
-		  "of this machine that lead into the box, a host that it asks about with the "
-		  "command that allows it, and that its network has ended, where that is so. A "
-		  "dash is what is not known: the box is just being started, or is stopped.\n"
-		  "\n"
-		  "Only boxes of yours that were started with the same `XDG_RUNTIME_DIR` are "
-		  "found.",
+	.detail =
+		"With the process that supervises it, how long it has run, its agent, its "
+		"network, the connections that are open, the bytes that they and earlier ones "
+		"have sent and received, and the project. Below it are the "
+		"ports "
+		"of this machine that lead into the box, a host that it asks about with the "
+		"command that allows it, and that its network has ended, where that is so. A "
+		"dash is what is not known: the box is just being started, or is stopped.\n"
+		"\n"
+		"Only boxes of yours that were started with the same `XDG_RUNTIME_DIR` are "
+		"found.",
 	.opts = ps_opts,
 	.size = sizeof(struct ps_args),
 	.run = cmd_ps,

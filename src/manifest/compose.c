@@ -214,7 +214,10 @@ int manifest_agent(const struct manifests *m, const char *name, struct agent *re
 	if (!own) {
 		fault_set(f, 0, "there is no agent \"%s\"%s", str_visible(name),
 			suggestion(m, name));
-		return fault_fix(f, "`carrel agents` lists those that are declared.");
+		return fault_fix(f,
+			"`carrel agents` lists those that are declared; to box a command write "
+			"-- before it: carrel run -- %s",
+			str_visible(name));
 	}
 	all = compose(m, own, bad);
 	if (!all)

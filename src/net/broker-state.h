@@ -120,6 +120,7 @@ struct waiter {
 	socklen_t from_size;
 	char info[64]; /* the control message that says which of our addresses it asked */
 	size_t info_size;
+	uint64_t began; /* ns */
 	uint64_t due;   /* ms: of one that was put off */
 	uint8_t reason; /* enum policy_reason: why it may be asked */
 	struct dns_query query;
@@ -215,8 +216,10 @@ struct broker {
 	struct bucket hears;   /* and that may be read: most are told of already */
 	bool deaf;             /* there are none, and nobody listens where they come from */
 
-	unsigned int open; /* connections in use */
-	unsigned int used; /* slots that were ever used */
+	struct broker_moved moved, moved_told;
+	uint64_t moved_due; /* ms: not told again before */
+	unsigned int open;  /* connections in use */
+	unsigned int used;  /* slots that were ever used */
 	int free, over, ready;
 	struct conn_list heads, held, resolving, waiting, dialling;
 

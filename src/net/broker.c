@@ -27,6 +27,7 @@ enum {
 	FILL_MS = 60000, /* of silence: after that long every bucket is full */
 	QUIET_MS = 500,
 	LAST_MS = 1000,
+	MOVED_MS = 1000,
 	/*
 	 * The kernel lets a user have 64 MiB of pipes, and gives tiny ones after that: to all
 	 * programs of the user. So a box has a part of it, 1 MiB each.
@@ -95,6 +96,26 @@ void broker_event(struct net_event *e)
 
 	e->time = broker_clock(CLOCK_REALTIME);
 	if (broker_send(broker.supervisor, &m, e, sizeof(*e), NULL, 0, 0) < 0)
+		_exit(0);
+}
+
+static bool has_moved(void)
+{
+	return broker.moved.sent != broker.moved_told.sent ||
+		broker.moved.received != broker.moved_told.received;
+}
+
+/* For whoever asks how much it is by now. A connection's own bytes are told when it ends. */
+static void tell_moved(void)
+{
+	const struct broker_message m = { .word = BROKER_MOVED };
+
+	if (!has_moved() || broker.now < broker.moved_due)
+		return;
+	broker.moved_due = broker.now + MOVED_MS;
+	broker.moved_told = broker.moved;
+	if (broker_send(broker.supervisor, &m, &broker.moved, sizeof(broker.moved), NULL, 0,
+		    0) < 0)
 		_exit(0);
 }
 
@@ -338,6 +359,8 @@ static int timeout(uint64_t due)
 				       : broker_due(due, broker.now + RATE_TICK_MS);
 	if (!broker.trimmed)
 		due = broker_due(due, broker.now + QUIET_MS);
+	if (has_moved())
+		due = broker_due(due, broker.moved_due);
 	if (broker.paused || broker.deaf || (broker.put_off != NONE && !broker.asks.left))
 		due = broker_due(due, broker.now + RATE_TICK_MS);
 	if (!due)
@@ -352,6 +375,7 @@ static void prepare(void)
 {
 	conn_prepare();
 	own_rest();
+	tell_moved();
 }
 
 /*

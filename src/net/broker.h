@@ -12,12 +12,13 @@
  *	                      looks at the machine, shuts itself in
  *	CONFIG          ─▶
  *	RULE ...        ─▶    as many as that said
- *	                ◀─    READY, or FAULT
  *	LISTEN + fds    ─▶    the sockets of the box's network: enum net_end
+ *	                ◀─    READY, or FAULT
  *	                ◀─    EVENT ...                           net/event.h
  *	RULE ...        ─▶    one more rule of the policy
  *	PORT + 1 fd     ─▶    a listener of the host, for a server in the box
  *	                ◀─    NEED                                sockets of the box's network
+ *	                ◀─    MOVED                               how many bytes by now
  *	SPARE_SOCKET    ─▶    one of them, a fd
  *	END             ─▶
  *	                ◀─    EVENT ... of what was open, then DONE
@@ -52,7 +53,8 @@ enum broker_word {
 	BROKER_RULE,  /* followed by a struct policy_rule; before READY by many */
 	/* value: the host's port << 16 | the box's; without a descriptor: end it */
 	BROKER_PORT,
-	BROKER_NEED, /* value: how many */
+	BROKER_NEED,  /* value: how many */
+	BROKER_MOVED, /* followed by a struct broker_moved: once in a second, if it changes */
 	BROKER_SPARE_SOCKET,
 	BROKER_END,
 	BROKER_DONE,
@@ -61,6 +63,11 @@ enum broker_word {
 struct broker_message {
 	uint32_t word;
 	uint32_t value;
+};
+
+/* Bytes of all its connections, as the box sees it. */
+struct broker_moved {
+	uint64_t sent, received;
 };
 
 /* What it is told. */

@@ -252,13 +252,17 @@ static void relay(struct conn *c, bool go_up, bool go_down, bool all)
 	uint64_t room =
 		broker.bytes_left < broker.rate.left ? broker.bytes_left : broker.rate.left;
 	const uint64_t before = room;
+	uint64_t between;
 	enum pump_result up = PUMP_WAIT, down = PUMP_WAIT;
 	bool over, broken;
 
 	if (go_up)
 		up = flow_pump(&c->up, c->client, c->server, &room, all);
+	*(c->inbound ? &broker.moved.received : &broker.moved.sent) += before - room;
+	between = room;
 	if (go_down && up != PUMP_BREAK)
 		down = flow_pump(&c->down, c->server, c->client, &room, all);
+	*(c->inbound ? &broker.moved.sent : &broker.moved.received) += between - room;
 	if (broker.config->bytes)
 		broker.bytes_left -= before - room;
 	if (broker.config->rate)

@@ -29,7 +29,7 @@ struct net_event {
 	int32_t error;   /* errno of a lookup or dial that failed, or 0 */
 	uint64_t id;     /* of a connection: the same in its CONNECT and CLOSE, never 0 */
 	uint64_t time;   /* CLOCK_REALTIME, ns */
-	uint64_t lasted; /* CLOSE: ns; CONNECT: how long it took */
+	uint64_t lasted; /* CLOSE: ns; CONNECT, LOOKUP: how long it took */
 	uint64_t sent, received; /* CLOSE: bytes, as the box sees it */
 	struct address address;  /* that was dialled, or that the box asked for */
 	char name[NAME_SIZE];    /* canonical; "" when the box dialled an address */

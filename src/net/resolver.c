@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -90,15 +91,19 @@ static void answer_error(const struct waiter *w, int rcode)
 	answer(w, &(struct dns_reply){ .rcode = rcode, .ttl = TTL_NONE, .ede = DNS_EDE_NONE });
 }
 
-static void tell(const struct dns_query *q, struct verdict v, int error)
+static void tell(const struct waiter *w, struct verdict v, int error)
 {
+	const struct dns_query *q = &w->query;
 	struct net_event e = { .kind = NET_LOOKUP,
 		.allowed = v.allowed,
 		.reason = v.reason,
 		.type = q->type,
-		.error = error };
+		.error = error,
+		.lasted = broker_clock(CLOCK_MONOTONIC) - w->began };
 
-	memcpy(e.name, q->name, sizeof(e.name));
+	/* What is no host name may be anything: that it was asked for is told. */
+	if (q->kind == NAME_HOST)
+		memcpy(e.name, q->name, sizeof(e.name));
 	broker_event(&e);
 }
 
@@ -120,7 +125,7 @@ static void answer_lookup(const struct waiter *w, int error)
 			: error == ENODATA    ? DNS_NOERROR
 					      : DNS_SERVFAIL;
 	}
-	tell(&w->query, yes, error);
+	tell(w, yes, error);
 	answer(w, &reply);
 }
 
@@ -244,7 +249,7 @@ static void answer_local(const struct waiter *w)
 
 static void answer_refused(const struct waiter *w, struct verdict v)
 {
-	tell(&w->query, v, 0);
+	tell(w, v, 0);
 	answer(w,
 		&(struct dns_reply){ .rcode = DNS_NXDOMAIN,
 			.ttl = TTL_NONE,
@@ -258,6 +263,7 @@ static void question(struct waiter *w, const uint8_t *bytes, size_t n)
 	struct verdict v;
 	bool to_ask;
 
+	w->began = broker_clock(CLOCK_MONOTONIC);
 	if (rcode == DNS_DROP && w->tcp >= 0)
 		broker.dns_clients[w->tcp].busy = false;
 	if (rcode == DNS_DROP)
@@ -267,6 +273,7 @@ static void question(struct waiter *w, const uint8_t *bytes, size_t n)
 		return;
 	}
 	if (w->query.kind != NAME_HOST) {
+		tell(w, (struct verdict){ .reason = POLICY_NO_NAME }, 0);
 		answer_error(w, DNS_NXDOMAIN);
 		return;
 	}
@@ -283,7 +290,7 @@ static void question(struct waiter *w, const uint8_t *bytes, size_t n)
 	else if (w->query.type == DNS_A || w->query.type == DNS_AAAA)
 		(to_ask ? answer_unasked : look_up)(w);
 	else {
-		tell(&w->query, v, 0);
+		tell(w, v, 0);
 		answer_error(w, DNS_NOERROR);
 	}
 }

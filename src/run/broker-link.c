@@ -236,6 +236,7 @@ static bool hear(struct broker_link *l, int flags)
 	union {
 		struct net_event event;
 		struct fault fault;
+		struct broker_moved moved;
 	} told;
 	int fds[NET_ENDS], rc;
 	size_t n = 0;
@@ -253,6 +254,8 @@ static bool hear(struct broker_link *l, int flags)
 		l->ready = true;
 	else if (rc == 0 && m.word == BROKER_NEED && m.value <= BROKER_SPARE - l->owed)
 		owe(l, m.value);
+	else if (rc == 0 && m.word == BROKER_MOVED && n == sizeof(told.moved))
+		l->moved = told.moved;
 	else if (rc == 0 && m.word == BROKER_DONE && l->ending)
 		leave(l);
 	else {
@@ -527,7 +530,5 @@ void broker_end(struct broker_link *l)
 
 void broker_kill(struct broker_link *l)
 {
-	if (l->expected)
-		let_go(l);
 	stop(l);
 }

@@ -16,6 +16,7 @@
 #ifndef RUN_BROKER_LINK_H
 #define RUN_BROKER_LINK_H
 
+#include "net/broker.h"
 #include "run/journal.h"
 #include "plan/request.h"
 #include "base/fault.h"
@@ -35,6 +36,7 @@ struct broker_link {
 	bool lost;                /* it ended before the box did, or could not start: */
 	struct fault fault;       /* why, if that is known */
 	unsigned int connections; /* that are open now */
+	struct broker_moved moved;
 	struct journal journal;
 
 	/* Called with every event, after it was recorded; or NULL. */

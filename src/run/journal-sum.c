@@ -123,7 +123,7 @@ static void add_remedy(struct str *out, const struct journal_hosts *hosts)
 	struct policy *scratch = mem_alloc(sizeof(*scratch));
 	VEC(const char *) entries = { 0 };
 
-	for (unsigned int i = 0; i < hosts->n && entries.n < SHOWN; i++) {
+	for (unsigned int i = 0; i < hosts->n; i++) {
 		const char *entry = is_said_better(hosts, &hosts->host[i])
 			? NULL
 			: entry_for(&hosts->host[i], scratch);
@@ -137,9 +137,12 @@ static void add_remedy(struct str *out, const struct journal_hosts *hosts)
 	if (!entries.n)
 		return;
 	str_addf(out, "to allow %s: carrel run", entries.n > 1 ? "them" : "it");
-	vec_each(entry, &entries)
-		str_addf(out, " --allow %s", *entry);
-	str_add(out, " ...\n");
+	for (size_t i = 0; i < entries.n && i < SHOWN; i++)
+		str_addf(out, " --allow %s", entries.v[i]);
+	str_add(out, " ...");
+	if (entries.n > SHOWN)
+		str_addf(out, "  (and %zu more)", entries.n - SHOWN);
+	str_addc(out, '\n');
 }
 
 void journal_summary(const struct journal *j, struct str *out)

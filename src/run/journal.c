@@ -190,9 +190,17 @@ static void put_type(struct json *j, unsigned int type)
 	json_string(j, "type", text);
 }
 
+/* A name that no list has may be asked about: it has an address, and is not looked up yet. */
+static const char *verdict_of(const struct net_event *e)
+{
+	if (e->kind == NET_LOOKUP && e->allowed && e->reason == POLICY_UNLISTED)
+		return "held";
+	return !e->allowed ? "refused" : e->error ? "failed" : "allowed";
+}
+
 static void put_verdict(struct json *j, const struct net_event *e)
 {
-	json_string(j, "verdict", !e->allowed ? "refused" : e->error ? "failed" : "allowed");
+	json_string(j, "verdict", verdict_of(e));
 	json_string(j, "reason", policy_reason_text(e->reason));
 }
 
@@ -208,15 +216,9 @@ static void put_host(struct json *j, const struct net_event *e)
 	}
 }
 
-/* A long long is what the writer has. */
-static long long clamp(uint64_t n)
-{
-	return n > INT64_MAX ? INT64_MAX : (long long)n;
-}
-
 static void put_connection(struct json *j, const struct net_event *e)
 {
-	json_number(j, "id", clamp(e->id));
+	json_count(j, "id", e->id);
 	put_host(j, e);
 	json_number(j, "port", e->port);
 	if (e->inbound)
@@ -254,6 +256,7 @@ static void put_lookup(struct json *j, const struct net_event *e)
 	put_type(j, e->type);
 	put_verdict(j, e);
 	put_error(j, e);
+	json_count(j, "ms", e->lasted / MS);
 }
 
 static void put_connect(struct json *j, const struct net_event *e)
@@ -261,16 +264,16 @@ static void put_connect(struct json *j, const struct net_event *e)
 	put_connection(j, e);
 	put_verdict(j, e);
 	put_error(j, e);
-	json_number(j, "ms", clamp(e->lasted / MS));
+	json_count(j, "ms", e->lasted / MS);
 }
 
 static void put_close(struct json *j, const struct net_event *e)
 {
 	put_connection(j, e);
 	put_error(j, e);
-	json_number(j, "sent", clamp(e->sent));
-	json_number(j, "received", clamp(e->received));
-	json_number(j, "ms", clamp(e->lasted / MS));
+	json_count(j, "sent", e->sent);
+	json_count(j, "received", e->received);
+	json_count(j, "ms", e->lasted / MS);
 }
 
 static void put_limit(struct json *j, const struct net_event *e)
@@ -422,6 +425,8 @@ int journal_close(struct journal *j, int code, struct fault *f)
 	if (is_live(j)) {
 		begin(&l, j, "end", now(CLOCK_REALTIME));
 		json_number(&l.json, "code", code);
+		json_count(&l.json, "sent", j->sum.sent);
+		json_count(&l.json, "received", j->sum.received);
 		end(&l);
 	}
 	journal_flush(j);

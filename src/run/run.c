@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/xdg.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -166,6 +167,10 @@ int run_plan(const struct request *r, enum run_for what, const struct plan **ret
 	struct host host;
 	int rc = network_is_brokered(r->network) ? user_hosts(&all, f) : 0;
 
+	if (r->ask && !xdg_runtime())
+		vec_push(&all.notices,
+			"XDG_RUNTIME_DIR is not set, so nobody can answer what this box asks: "
+			"every question ends in a no");
 	if (rc == 0)
 		rc = egress_policy(&all, &policy, f);
 	if (rc == 0 && r->parts)

@@ -92,6 +92,8 @@ static void put_status(void *ctx, struct json *j)
 	json_string(j, "network", network_name(p->frame.network));
 	json_bool(j, "lost", s->broker->lost);
 	json_number(j, "connections", s->broker->lost ? 0 : s->broker->connections);
+	json_count(j, "sent", s->broker->moved.sent);
+	json_count(j, "received", s->broker->moved.received);
 	json_open(j, "waiting", '[');
 	for (unsigned int i = 0; i < s->n_waiting; i++)
 		json_string(j, NULL,

@@ -50,10 +50,9 @@ static const char *all_path(void)
 	return state ? path_join(real ? real : state, "boxes") : NULL;
 }
 
-/* Where one is, or all (NULL). */
-static const char *shown(const char *box)
+const char *boxes_shown(const char *name)
 {
-	return str_visible(box ? path_join(all_path(), box) : all_path());
+	return str_visible(name ? path_join(all_path(), name) : all_path());
 }
 
 static int no_state(struct fault *f)
@@ -71,17 +70,18 @@ static int check_own(int opened, const char *box, struct fault *f)
 
 	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
 		return fault_set(f, 0, "%s is no directory of its own: it is a link, or a file",
-			shown(box));
+			boxes_shown(box));
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		err = errno;
-		return fault_set(f, err, "open %s", shown(box));
+		return fault_set(f, err, "open %s", boxes_shown(box));
 	}
 	if (st.st_uid != geteuid())
-		return fault_set(f, 0, "%s belongs to another user (uid %u)", shown(box),
+		return fault_set(f, 0, "%s belongs to another user (uid %u)", boxes_shown(box),
 			st.st_uid);
 	if (st.st_mode & 022) {
-		fault_set(f, 0, "%s can be written by others", shown(box));
-		return fault_fix(f, "See what is in there, then: chmod go-w %s", shown(box));
+		fault_set(f, 0, "%s can be written by others", boxes_shown(box));
+		return fault_fix(f, "See what is in there, then: chmod go-w %s",
+			boxes_shown(box));
 	}
 	return take_fd(&fd);
 }
@@ -122,7 +122,7 @@ static int open_box(const char *name, bool make, struct fault *f)
 	if (fd < 0 && errno == ENOENT && make) {
 		if (mkdirat(all, name, 0700) < 0 && errno != EEXIST) {
 			err = errno;
-			return fault_set(f, err, "make the directory %s", shown(name));
+			return fault_set(f, err, "make the directory %s", boxes_shown(name));
 		}
 		fd = openat(all, name, DIR_FLAGS);
 	}

@@ -29,6 +29,9 @@ bool boxes_is_name(const char *name);
  */
 int boxes_create(const char *name, const char *file, struct fault *f);
 
+/* Where the directory of a box is, or that of all (NULL), for messages. */
+const char *boxes_shown(const char *name);
+
 /* Open a file of a box for reading; f->err is ENOENT when there is none. */
 int boxes_open(const char *name, const char *file, struct fault *f);
 

@@ -86,6 +86,7 @@ def test_ps_of_nothing():
 def test_ps_shows_what_boxes_say(home):
     status = {"agent": "re\x1b[31mview", "project": "/p", "pid": 4711, "network": "allow",
               "since": int(time.time()) - 7300, "connections": 3, "lost": True,
+              "sent": 100, "received": 2048,
               "ports": ["8080:80"], "waiting": ["new.example:443"]}  # fmt: skip
     reply = {"ok": True, "status": status}
     one, two = Server("one", reply, reply), Server("two")
@@ -93,13 +94,13 @@ def test_ps_shows_what_boxes_say(home):
     assert found["one"] == {"name": "one", **status}
     assert found["two"] == {"name": "two", "pid": two.process.pid, "agent": None,
                             "project": None, "network": None, "since": None,
-                            "connections": None, "lost": False, "ports": [],
-                            "waiting": []}  # fmt: skip
+                            "connections": None, "sent": None, "received": None,
+                            "lost": False, "ports": [], "waiting": []}  # fmt: skip
     text = output("ps")
     assert "\x1b" not in text
     head, first, lost, port, waits, second = text.splitlines()
-    assert head.split() == ["BOX", "PID", "SINCE", "AGENT", "NET", "OPEN", "PROJECT"]
-    assert first.split() == ["one", "4711", "2h1m", "re\\x1b[31mview", "allow", "3", "/p"]
+    assert head.split() == ["BOX", "PID", "SINCE", "AGENT", "NET", "OPEN", "SENT", "RECVD", "PROJECT"]
+    assert first.split() == ["one", "4711", "2h1m", "re\\x1b[31mview", "allow", "3", "100", "2.0K", "/p"]
     assert "network has ended" in lost and port.strip() == "127.0.0.1:8080 leads to port 80 of the box"
     assert "carrel allow one new.example:443" in waits
     assert second.split()[0] == "two"

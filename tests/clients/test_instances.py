@@ -78,6 +78,16 @@ def tree(host, place):
     return at(host, place / "tree")
 
 
+@pytest.fixture
+def moved(host, place):
+    """Another worktree of it, which git has moved after the client was there."""
+    old, new = place / "second", place / "moved"
+    lib.git("worktree", "add", "-q", str(old), cwd=host.project)
+    say(at(host, old), "MOCK:text:before")
+    lib.git("worktree", "move", str(old), str(new), cwd=host.project)
+    return at(host, new)
+
+
 class Said:
     """What came of one run: the events, and what the model was asked."""
 
@@ -170,13 +180,20 @@ def holders(top, word):
 SECRET = "word-said-in-the-first-project"
 
 
-def test_conversations_are_the_projects(host, tree, other):
-    """Continued in the project and in its worktree, unknown anywhere else."""
+def test_conversations_are_the_projects(host, tree, moved, other):
+    """Continued in the project and in its worktrees, unknown anywhere else."""
     before = home_of(host)
     first = say(host, f"MOCK:text:first {SECRET}")
     assert SECRET in say(host, "MOCK:text:second", agent=["--continue"]).text
     resumed = say(tree, "MOCK:text:third", agent=["--resume", first.session])
     assert SECRET in resumed.text and resumed.session == first.session
+    resumed = say(moved, "MOCK:text:of-the-moved", agent=["--resume", first.session])
+    assert SECRET in resumed.text and "third" in resumed.text
+    assert resumed.session == first.session
+    assert "of-the-moved" in say(host, "MOCK:text:back", agent=["--resume", first.session]).text
+    begun = say(tree, "MOCK:text:begun-in-a-tree").session
+    for where in (host, moved):
+        assert "begun-in-a-tree" in say(where, "MOCK:text:on", agent=["--resume", begun]).text
     # Without being asked to, it says nothing of earlier conversations.
     assert SECRET not in say(host, "MOCK:text:fourth").text
 
@@ -186,7 +203,8 @@ def test_conversations_are_the_projects(host, tree, other):
     assert SECRET not in say(other, "MOCK:text:sixth", agent=["--continue"]).text
     grep = f"grep -rlF {SECRET[:-4]}'{SECRET[-4:]}' ~ 2>/dev/null; ls ~/.claude/projects"
     assert do(other, grep).result().split() == [slug(other.project)]
-    assert slug(host.project) in do(tree, grep).result(), "the control"
+    for where in (tree, moved):
+        assert slug(host.project) in do(where, grep).result(), "the control"
 
     kept = holders(host.home, SECRET)
     assert kept and all(p.startswith(str(own(host) / "projects")) for p in kept), kept
@@ -196,15 +214,17 @@ def test_conversations_are_the_projects(host, tree, other):
     assert set(os.listdir(instance(host).parent)) == {instance(host).name, instance(other).name}
 
 
-def test_memory_is_the_projects(host, tree, other):
+def test_memory_is_the_projects(host, tree, moved, other):
     """What the client notes down for itself."""
     name = slug(host.project)
     memory = f"~/.claude/projects/{name}/memory"
     do(host, f"mkdir -p {memory}; echo MARK-remem'bered' >{memory}/MEMORY.md")
     assert (own(host) / "projects" / name / "memory" / "MEMORY.md").is_file()
-    assert "MARK-remembered" in say(host, "MOCK:text:again").shown()
-    assert "MARK-remembered" in say(tree, "MOCK:text:again").shown()
-    assert "MARK-remembered" not in say(other, "MOCK:text:again").text
+    do(moved, f"echo MARK-of-the-mo'ved' >>{memory}/MEMORY.md")
+    for where in (host, tree, moved):
+        shown = say(where, "MOCK:text:again").shown()
+        assert "MARK-remembered" in shown and "MARK-of-the-moved" in shown
+    assert "MARK-" not in say(other, "MOCK:text:again").text
 
 
 def test_conversations_of_the_user_are_not_seen(host, claude):

@@ -4,13 +4,14 @@ import concurrent.futures
 import hashlib
 import os
 import re
+import signal
 import socket
 import time
 
 import lib
 import pytest
 import world as far
-from test_net_programs import CURL, HTTP, HTTPS, JAVA, boxed
+from test_net_programs import CURL, HTTP, HTTPS, JAVA, bare, boxed
 
 GIGABYTE = 1 << 30
 pytestmark = pytest.mark.usefixtures("idle")
@@ -152,6 +153,66 @@ def test_a_reset_is_a_reset(lab, world):
     lab.tcp("93.184.216.34", 2001, cut)
     cmd = ["python3", "/tools/socket_client.py", "reset", "v4.example.org", "2001"]
     assert lib.succeeded(boxed(lab, world, *cmd, allow=["v4.example.org:2001"])) == b"reset\n"
+
+
+# How a client ends, and what its kernel makes of that: the server sees an end or a reset.
+ENDS = {
+    "half": (2030, 0, "end"),
+    "close": (2031, 0, "end"),
+    "close_unread": (2032, 0, "reset"),
+    "linger": (2033, 0, "reset"),
+    "killed": (2034, signal.SIGKILL, "end"),
+    "killed_unread": (2035, signal.SIGKILL, "reset"),
+}
+
+
+def hear_the_end(connection, entry):
+    """Answer what is said, once before its end and, if it is an orderly one, once behind it."""
+    entry.said = connection.recv(100)
+    connection.sendall(b"heard")
+    try:
+        entry.said += connection.recv(100)
+    except ConnectionResetError:
+        entry.end = "reset"
+        return
+    entry.end = "end"
+    connection.sendall(b" to the end")
+
+
+def ends_seen(lab, port, count):
+    """What the server saw of the first so many connections."""
+
+    def seen():
+        heard = lab.heard("tcp", port=port)[:count]
+        return len(heard) == count and all(hasattr(e, "end") for e in heard) and heard
+
+    return [(e.said, e.end) for e in lib.wait_for(seen, "the end of the connection")]
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_the_end_that_a_client_makes(lab, world, how):
+    """The server sees of a client in a box what it sees of the same one in none."""
+    port, killed, end = ENDS[how]
+    lab.tcp("93.184.216.34", port, hear_the_end)
+    cmd = ["python3", "/tools/socket_client.py", f"end_{how}", "v4.example.org", str(port)]
+    control = bare(lab, world, *cmd)
+    assert ends_seen(lab, port, 1) == [(b"said", end)]
+    done = boxed(lab, world, *cmd, allow=[f"v4.example.org:{port}"])
+    assert ends_seen(lab, port, 2) == [(b"said", end)] * 2
+    assert done.returncode == (128 + killed if killed else 0) and control.returncode == -killed
+    assert done.stdout == control.stdout == (b"heard to the end\n" if how == "half" else b"")
+
+
+def test_the_end_of_one_who_is_killed(lab, world):
+    """The box goes on: the server sees the end before the box has one."""
+    lab.tcp("93.184.216.34", 2036, hear_the_end)
+    opts = ["--mount", f"{world.tools}:/tools", "--allow", "v4.example.org:2036"]
+    cmd = ["python3", "/tools/socket_client.py", "end_child_killed", "v4.example.org", "2036"]
+    process = lab.start(["run", "-y", *opts, "--", *cmd])
+    assert ends_seen(lab, 2036, 1) == [(b"said", "end")]
+    assert process.poll() is None
+    _, err = process.communicate(timeout=lib.TIMEOUT)
+    assert process.returncode == 0, err
 
 
 def test_nobody_listens(lab, world):

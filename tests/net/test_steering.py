@@ -161,3 +161,68 @@ def test_refusals_that_nobody_could_hear_are_told_of(lab):
     record = [json.loads(line) for line in lab.run(["events", "many", "--json"]).stdout.splitlines()]
     assert "datagram" not in [e["event"] for e in record], "the control: there was no room for it"
     assert [e["limit"] for e in record if e["event"] == "limit"] == ["refused datagrams a second"]
+
+
+POUR = """
+import socket, sys
+s = socket.create_connection(("pour.example.org", 80), 20)
+s.sendall(b"x" * 1000)
+left = 3_000_000
+while left:
+    left -= len(s.recv(65536))
+print("there", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_bytes_are_counted_while_they_flow(lab):
+    """Of a connection that goes on, too; and all of them stand in the last line of the record."""
+
+    def pour(connection, _):
+        connection.sendall(b"y" * 3_000_000)
+        connection.recv(5000)
+        connection.recv(5000)
+
+    lab.dns({"pour.example.org": ["93.184.216.36"]})
+    lab.tcp("93.184.216.36", 80, pour)
+    program = lib.make_file(lib.current.cwd / "pour.py", POUR)
+    process = start(lab, "pours", "--allow", "pour.example.org", cmd=f"exec {lib.PYTHON} {program}")
+    lib.read_until(process.stdout, b"there")
+
+    def counted():
+        row = status(lab, "pours")
+        return row["connections"] == 1 and (row["sent"], row["received"]) == (1000, 3_000_000)
+
+    lib.wait_for(counted, "the bytes")
+    shown = lib.succeeded(lab.run(["ps"])).decode()
+    assert " 1000 " in shown and " 2.9M " in shown, shown
+    process.communicate(b"\n", timeout=lib.TIMEOUT)
+    last = json.loads(lab.run(["events", "pours", "--json"]).stdout.splitlines()[-1])
+    assert (last["event"], last["sent"], last["received"]) == ("end", 1000, 3_000_000)
+
+
+QUESTIONS = r"""
+import socket, struct
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(20)
+for labels in ([b"127", b"1"], [b"\x1b[31m", b"org"], [], [b"known", b"example"], [b"new", b"example"]):
+    name = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
+    s.sendto(struct.pack(">6H", 7, 0x100, 1, 0, 0, 0) + name + struct.pack(">2H", 1, 1), ("198.18.0.1", 53))
+    s.recv(1000)
+"""
+
+
+def test_every_lookup_is_recorded(lab):
+    """Also what is no host name, by which something could be meant; and what waits is not called
+    allowed."""
+    lab.dns({"known.example": ["93.184.216.36"]})
+    opts = ["--name", "asks", "--allow", "known.example", "--ask"]
+    lib.succeeded(lab.run(["run", "-y", *opts, "--", lib.PYTHON, "-c", QUESTIONS]))
+    lines = lab.run(["events", "asks", "--json"]).stdout.splitlines()
+    found = [e for e in map(json.loads, lines) if e["event"] == "lookup"]
+    nameless = (None, "refused", "not a host name")
+    assert [(e.get("name"), e["verdict"], e["reason"]) for e in found] == [
+        nameless, nameless, nameless, ("known.example", "allowed", "allowed"),
+        ("new.example", "held", "not in the list")]  # fmt: skip
+    assert all(e["ms"] >= 0 for e in found)
+    assert {e.name for e in lab.heard("dns")} == {"known.example"}

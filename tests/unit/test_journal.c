@@ -453,7 +453,8 @@ static void test_summary_is_bounded(void **state)
 		"more than 256 hosts reached, more than 256 refused: r0.example, r1.example, "
 		"r2.example, r3.example, r4.example and 251 more\n"
 		"to allow them: carrel run --allow r0.example --allow r1.example "
-		"--allow r2.example --allow r3.example --allow r4.example ...\n");
+		"--allow r2.example --allow r3.example --allow r4.example ...  (and 251 "
+		"more)\n");
 }
 
 /* ---- sanity ---- */

@@ -3,7 +3,9 @@
 import asyncio
 import hashlib
 import os
+import signal
 import socket
+import struct
 import sys
 
 what, host, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -40,6 +42,56 @@ def urgent():
             while len(got) < 6 and (block := s.recv(100)):
                 got += block
             print(got.decode())
+
+
+def talking():
+    """A connection whose server has heard us, and has answered; the answer is not read yet."""
+    s = socket.create_connection((host, port), 20)
+    s.sendall(b"said")
+    s.recv(1, socket.MSG_PEEK)
+    return s
+
+
+def end_half():
+    """The end of what is said: what is still to come is heard."""
+    with talking() as s:
+        s.shutdown(socket.SHUT_WR)
+        print(s.makefile("rb").read().decode())
+
+
+def end_close():
+    with talking() as s:
+        s.recv(100)
+
+
+def end_close_unread():
+    talking().close()
+
+
+def end_linger():
+    with talking() as s:
+        s.recv(100)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def end_killed():
+    with talking() as s:
+        s.recv(100)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def end_killed_unread():
+    with talking():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def end_child_killed():
+    """The program goes on, until it is told to end."""
+    pid = os.fork()
+    if pid == 0:
+        end_killed()
+    os.waitpid(pid, 0)
+    sys.stdin.read()
 
 
 def only_v6():
