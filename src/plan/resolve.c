@@ -43,9 +43,16 @@ int plan_check_workspace(const struct host *h, struct fault *f)
 	return 0;
 }
 
+/* One's own client is the same everywhere: its boxes, and their records, are a project's. */
+static const char *named_after(const struct request *r, const char *workspace)
+{
+	return r->agent && strcmp(r->agent->name, "mine") != 0 ? r->agent->name
+							       : path_base(workspace);
+}
+
 int plan_name(const struct request *r, const char *workspace, const char **ret, struct fault *f)
 {
-	const char *of = r->agent ? r->agent->name : path_base(workspace);
+	const char *of = named_after(r, workspace);
 	char slug[41];
 	size_t n = 0;
 
