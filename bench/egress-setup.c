@@ -50,7 +50,7 @@ static void loopback_up(void)
 
 static void make(bool egress, double *ret_us)
 {
-	int ends[NET_ENDS];
+	int ends[NET_ENDS] = { -1, -1, -1, -1 };
 	const char *failed;
 	double began;
 

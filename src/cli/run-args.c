@@ -314,8 +314,8 @@ const struct opt run_opts[] = {
 		"refuse a host, whatever allows it; may be repeated"),
 	OPT_FLAG(0, "proxy", struct run_args, request.proxy,
 		"with --network allow or open: programs must ask a proxy in the box (HTTP "
-		"CONNECT "
-		"or SOCKS5; its variables are set), for kernels without nf_tables"),
+		"CONNECT or SOCKS5; its variables are set), for kernels without nf_tables or "
+		"its tproxy"),
 	OPT_FLAG(0, "ask", struct run_args, request.ask,
 		"ask about hosts and ports that are neither allowed nor denied"),
 	OPT_CALL(0, "port", parse_port, "[HOST:]BOX",

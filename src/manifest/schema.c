@@ -127,7 +127,7 @@ static const struct key network_keys[] = {
 		.doc = "Hosts that may not, whatever allows them." },
 	{ "proxy", KEY_FLAG, AT(network.proxy), .standard = "false",
 		.doc = "Programs must ask a proxy in the box, HTTP CONNECT or SOCKS5, whose "
-		       "variables are set: for kernels without nf_tables." },
+		       "variables are set: for kernels without nf_tables or its tproxy." },
 	{ "ask", KEY_FLAG, AT(network.ask), .standard = "false",
 		.doc = "With mode `allow`: ask about hosts that are in neither list." },
 	{ "ports", KEY_STRINGS, AT(network.ports), .joins = true,

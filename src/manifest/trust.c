@@ -483,6 +483,9 @@ void trust_show(const struct trust_state *state, struct str *out)
 		return;
 	}
 	qsort(list.v, list.n, sizeof(*list.v), compare_shown);
+	/* What nothing stands before is the rest of nothing. */
+	if (list.v[0].sort == GRANT_REST)
+		heading = headings[GRANT_REST];
 	vec_each(s, &list) {
 		/* Or what counts would be pushed off the screen by what does not. */
 		if (s->sort == GRANT_REST && ++rest > MOST_REST)

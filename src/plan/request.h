@@ -180,7 +180,7 @@ struct request {
 	enum network network;
 	bool network_said; /* by the command line, over what an agent declares */
 	VEC(struct request_host) hosts;
-	bool proxy;              /* clients must ask a proxy: where there is no nf_tables */
+	bool proxy;              /* clients must ask a proxy: where there is no tproxy */
 	bool ask;                /* about hosts that no entry is about */
 	VEC(const char *) ports; /* "3000", "8080:80": the host's loopback to the box's */
 	unsigned long long uid;  /* user and group in the box; 0: as outside */

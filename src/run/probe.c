@@ -43,7 +43,8 @@ static const struct {
 	{ "landlock", "writes only where the plan says, again", { "rules", "landlock" } },
 	{ "seccomp", "a list of allowed system calls", { "seccomp" } },
 	{ "command", "a program runs in the box", { "go", "exec" } },
-	{ "broker", "network modes allow and open: nf_tables in the box, a broker outside",
+	{ "broker",
+		"network modes allow, open: nf_tables with tproxy in the box, a broker outside",
 		{ "broker" } },
 };
 

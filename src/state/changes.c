@@ -431,8 +431,8 @@ static int write_users(int parent, const struct change *c)
 	 * One at a time: then it has one name, and the next finds what a killed one left. Not
 	 * waited for: a box that sees the directory can hold the lock for as long as it likes.
 	 */
-	if (flock(parent, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return -EBUSY;
+	if (flock(parent, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	(void)unlinkat(parent, new, 0);
 	fd = openat(parent, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	rc = fd < 0 ? -errno : fd_write_all(fd, c->box.text, c->box.n);

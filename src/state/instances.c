@@ -215,15 +215,6 @@ int instance_look(const struct project *p, const char **ret_dir, struct fault *f
 	return rc;
 }
 
-/* Is what was opened as all/id still there by that name? Somebody may have removed it. */
-static bool is_named(int all, const char *id, int fd)
-{
-	struct stat held, named;
-
-	return fstat(fd, &held) == 0 && fstatat(all, id, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-		held.st_ino == named.st_ino && held.st_dev == named.st_dev;
-}
-
 /* all/id, which is dir, locked; -EAGAIN when it was not there, or was removed meanwhile. */
 static int hold(int all, const char *id, const char *dir, struct fault *f)
 {
@@ -237,7 +228,7 @@ static int hold(int all, const char *id, const char *dir, struct fault *f)
 		}
 	if (fd < 0 && errno != ENOENT)
 		return fault_set(f, errno, "open %s", str_visible(dir));
-	if (fd < 0 || !is_named(all, id, fd) || fstat(fd, &st) < 0)
+	if (fd < 0 || !tree_is_named(all, id, fd) || fstat(fd, &st) < 0)
 		return -EAGAIN;
 	if (st.st_uid != geteuid())
 		return fault_set(f, EPERM, "open %s", str_visible(dir));
@@ -521,7 +512,7 @@ static int lock_all(const struct instance *i, int all, fd_vec *locks)
 	vec_push(locks, fd);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
-	if (!is_named(all, i->id, fd))
+	if (!tree_is_named(all, i->id, fd))
 		return -ENOENT;
 	for (size_t n = 0; rc == 0 && n < i->parts.n; n++)
 		rc = lock_part(i->parts.v[n].dir, locks);

@@ -24,6 +24,7 @@
  * see each other's.
  */
 #include "state/registry.h"
+#include "state/tree.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -95,14 +96,6 @@ static int lock_exclusive(int fd)
 	return -EADDRINUSE;
 }
 
-static bool is_named(int fd, int dir, const char *file)
-{
-	struct stat held, named;
-
-	return fstat(fd, &held) == 0 && fstatat(dir, file, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-		held.st_dev == named.st_dev && held.st_ino == named.st_ino;
-}
-
 static int take_file(int dir, const char *name, int *ret_lock)
 {
 	const struct lock_name file = lock_name(name);
@@ -114,7 +107,7 @@ static int take_file(int dir, const char *name, int *ret_lock)
 
 		if (rc < 0)
 			return rc;
-		if (is_named(fd, dir, file.text)) {
+		if (tree_is_named(dir, file.text, fd)) {
 			*ret_lock = take_fd(&fd);
 			return 0;
 		}
@@ -356,7 +349,7 @@ void registry_release(struct claim *claim)
 	dir = path ? openat(AT_FDCWD, path, DIR_FLAGS) : -1;
 	file = lock_name(claim->name);
 	/* Never true for a socket, nor for a file that has become another box's. */
-	if (dir >= 0 && is_named(claim->lock, dir, file.text))
+	if (dir >= 0 && tree_is_named(dir, file.text, claim->lock))
 		unlinkat(dir, file.text, 0);
 	fd_close(&claim->lock);
 }

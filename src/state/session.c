@@ -170,7 +170,7 @@ static int make_ours(int fd, const char *dir, const char *name, uid_t me, struct
 	return xdg_make(path_join(dir, name), f);
 }
 
-/* The part's directory, with all in it that a box needs; dir is that of the instance. */
+/* The part's directory, in that of the instance, with all in it that a box needs. */
 static int enter_part(const struct session *all, struct session_part *s, struct fault *f)
 {
 	static const char *const subs[] = { "own", "layers", "sessions" };

@@ -64,6 +64,14 @@ int tree_open(int dir, const char *name)
 	return fd;
 }
 
+bool tree_is_named(int dir, const char *name, int fd)
+{
+	struct stat held, named;
+
+	return fstat(fd, &held) == 0 && fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+		held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);

@@ -28,6 +28,9 @@ enum { TREE_NOTHING = -1, TREE_UNKNOWN = -2 };
 /* Open the directory dir/name, whatever its mode; -1 and errno. Its mode may change. */
 int tree_open(int dir, const char *name);
 
+/* Is what was opened as dir/name still there by that name? Somebody may have removed it. */
+bool tree_is_named(int dir, const char *name, int fd);
+
 /* The names in a directory, sorted; 0 or -errno. */
 int tree_list(int dir, tree_names *ret);
 

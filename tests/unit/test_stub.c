@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -53,12 +54,18 @@ struct answer {
 	struct fault fault;
 };
 
+/* When a supervisor removed its stubs. Shared with it. */
+struct removal {
+	struct timespec began, ended;
+};
+
 struct box {
 	pid_t pid, supervisor;
 	int pidfd;
 	int order; /* our end of the supervisor's pipe: closed, it removes the stubs */
 	struct plan plan;
 	struct answer answer;
+	struct removal *removal; /* NULL: nobody asks */
 };
 
 static pid_t children[16]; /* that still run, for when a test has failed */
@@ -111,15 +118,22 @@ static void box_protect(struct box *box, const char *name, const char *text)
 static void supervise(const struct box *box, int order, int answer)
 {
 	struct answer a = { 0 };
+	struct removal removal;
 	struct stubs *stubs = NULL;
 	char byte;
+	bool told;
 
 	mem_own();
 	a.rc = stubs_make(&box->plan, box->pidfd, &stubs, &a.fault);
 	a.none = !stubs;
 	(void)!write(answer, &a, sizeof(a));
 	(void)!read(order, &byte, 1);
-	_exit(*stubs_remove(stubs) ? TOLD : 0);
+	clock_gettime(CLOCK_MONOTONIC, &removal.began);
+	told = *stubs_remove(stubs);
+	clock_gettime(CLOCK_MONOTONIC, &removal.ended);
+	if (box->removal)
+		*box->removal = removal;
+	_exit(told ? TOLD : 0);
 }
 
 /* Start the supervisor and let it make the stubs; what stubs_make() returned. */
@@ -481,24 +495,36 @@ static void test_two_boxes_end_together(void **state)
 	}
 }
 
+static bool before(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
+
 /*
  * What the other one removes while we look was not replaced. We look for long: at many files,
- * each of which could be one of many stubs by its name.
+ * each of which could be one of many stubs by its name. It counts when the other one began
+ * after us and had ended before us.
  */
 static void test_removed_beside_us(void **state)
 {
-	enum { FILES = 100, NAMES = 1000, TIMES = 5 };
+	enum { FILES = 100, NAMES = 2000, TIMES = 10, TRIES = 200 };
+	struct removal *both = mmap(NULL, 2 * sizeof(*both), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	bool told = false;
+	int met = 0;
 
+	assert_true(both != MAP_FAILED);
 	for (int i = 0; i < FILES; i++)
 		write_file(mem_printf("file-%d", i), "", 0644);
-	for (int i = 0; i < TIMES; i++) {
+	for (int i = 0; i < TRIES && met < TIMES; i++) {
 		struct box slow = box_start(), quick = box_start();
 
+		slow.removal = &both[0];
+		quick.removal = &both[1];
 		box_protect(&slow, "a", NULL);
 		box_protect(&quick, "a", NULL);
-		for (int k = 0; k < NAMES; k++)
-			box_protect(&slow, mem_printf("sub/file-%d", FILES + k), "");
+		for (int k = 0; k < NAMES; k++) /* one file: many would take long to remove */
+			box_protect(&slow, "sub/file-x", "");
 		assert_int_equal(box_make(&slow), 0);
 		assert_int_equal(box_make(&quick), 0);
 		close(slow.order);
@@ -508,10 +534,14 @@ static void test_removed_beside_us(void **state)
 		told |= box_end(&quick);
 		told |= box_end(&slow);
 		wait_gone("a");
+		met += before(&both[0].began, &both[1].began) &&
+			before(&both[1].ended, &both[0].ended);
 	}
 	for (int i = 0; i < FILES; i++)
 		unlink(in_dir(mem_printf("file-%d", i)));
+	munmap(both, 2 * sizeof(*both));
 	assert_false(told);
+	assert_true(met > 0);
 }
 
 int main(int argc, char **argv)

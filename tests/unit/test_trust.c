@@ -279,7 +279,6 @@ static void test_difference(void **state)
 	assert_string_equal(JOINED(t.added), "agents.x.model: n\nagents.x.skills: c\n");
 	assert_string_equal(JOINED(t.gone), "agents.x.model: m\nagents.x.skills: b\n");
 	assert_string_equal(shown(&t),
-		"  the rest:\n"
 		"    - agents.x.model: m\n"
 		"    + agents.x.model: n\n"
 		"    - agents.x.skills: b\n"
@@ -356,6 +355,8 @@ static void test_show(void **state)
 		"    - agents.ssh.home: mine\n"));
 }
 
+#define NO_HEADING "  " /* the line itself: of all there is, nothing is "the rest" */
+
 /* One line each, and what it is shown under. */
 static void test_headings(void **state)
 {
@@ -363,21 +364,21 @@ static void test_headings(void **state)
 		{ "{\"l\":[{\"env\":{\"A\":\"!x\"}}]}", "runs" },
 		{ "{\"l\":[{\"env\":{\"A\":\"! x\"}}]}", "runs" },
 		{ "{\"l\":[{\"env\":{\"A\":\"${X}\"}}]}", "reads" },
-		{ "{\"l\":[{\"env\":{\"A\":\"x\"}}]}", "the rest" },
+		{ "{\"l\":[{\"env\":{\"A\":\"x\"}}]}", NO_HEADING },
 		{ AGENT("\"env\":{\"A\":\"x${X}\"}"), "reads" },
-		{ AGENT("\"env\":{\"A\":\"\\\\!x\"}"), "the rest" },
+		{ AGENT("\"env\":{\"A\":\"\\\\!x\"}"), NO_HEADING },
 		{ AGENT("\"role\":\"../r\""), "reads" },
-		{ AGENT("\"role\":\"r\""), "the rest" },
+		{ AGENT("\"role\":\"r\""), NO_HEADING },
 		{ AGENT("\"image\":\"/r\""), "reads" },
-		{ AGENT("\"image\":\"host\""), "the rest" },
+		{ AGENT("\"image\":\"host\""), NO_HEADING },
 		{ AGENT("\"home\":\"direct\""), "writes" },
 		{ AGENT("\"home\":\"mine\""), "reads" },
 		{ AGENT("\"workspace\":{\"hide\":[\"!.env\"]}"), "reads" },
 		{ AGENT("\"workspace\":{\"protect\":[\"!x\"]}"), "writes" },
-		{ AGENT("\"workspace\":{\"protect\":[\"x\"]}"), "the rest" },
+		{ AGENT("\"workspace\":{\"protect\":[\"x\"]}"), NO_HEADING },
 		{ AGENT("\"network\":\"host\""), "network" },
-		{ "{\"agents\":{\"network\":{\"model\":\"m\"}}}", "the rest" },
-		{ "{\"agents\":{\"a.env\":{\"model\":\"!m\"}}}", "the rest" },
+		{ "{\"agents\":{\"network\":{\"model\":\"m\"}}}", NO_HEADING },
+		{ "{\"agents\":{\"a.env\":{\"model\":\"!m\"}}}", NO_HEADING },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -368,13 +368,14 @@ static int bind_socket(int type, uint16_t port, bool v6)
 	const struct sockaddr_in6 any_v6 = { .sin6_family = AF_INET6,
 		.sin6_port = htons(port) };
 	const struct sockaddr_in any_v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
-	int s = socket(v6 ? AF_INET6 : AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	auto_close int s =
+		socket(v6 ? AF_INET6 : AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (s < 0 ||
 		bind(s, v6 ? (const void *)&any_v6 : (const void *)&any_v4,
 			v6 ? sizeof(any_v6) : sizeof(any_v4)) < 0)
 		return -1;
-	return s;
+	return take_fd(&s);
 }
 
 /*
@@ -385,7 +386,8 @@ static int bind_socket(int type, uint16_t port, bool v6)
 static int bind_resolver(bool v6)
 {
 	const int yes = 1, questions = QUESTIONS_SIZE;
-	int s = bind_socket(SOCK_DGRAM, RESOLVER_PORT, v6), rc;
+	auto_close int s = bind_socket(SOCK_DGRAM, RESOLVER_PORT, v6);
+	int rc;
 
 	if (s < 0)
 		return -1;
@@ -395,7 +397,7 @@ static int bind_resolver(bool v6)
 	else
 		rc = setsockopt(s, IPPROTO_IP, IP_PKTINFO, &yes, sizeof(yes)) < 0;
 	setsockopt(s, SOL_SOCKET, SO_RCVBUF, &questions, sizeof(questions));
-	return rc ? -1 : s;
+	return rc ? -1 : take_fd(&s);
 }
 
 /*
@@ -418,14 +420,14 @@ static int listen_tuned(int s)
 static int bind_listener(bool v6)
 {
 	const int yes = 1;
-	int s = bind_socket(SOCK_STREAM, LISTENER_PORT, v6);
+	auto_close int s = bind_socket(SOCK_STREAM, LISTENER_PORT, v6);
 
 	if (s < 0 ||
 		setsockopt(s, v6 ? IPPROTO_IPV6 : IPPROTO_IP,
 			v6 ? TRANSPARENT_V6 : IP_TRANSPARENT, &yes, sizeof(yes)) < 0 ||
 		listen_tuned(s) < 0)
 		return -1;
-	return s;
+	return take_fd(&s);
 }
 
 /*

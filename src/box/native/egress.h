@@ -16,7 +16,7 @@
  */
 const char *egress_make(int ends[NET_ENDS]);
 
-/* Without nf_tables: the listener is that of an explicit proxy, on a port of loopback. */
+/* Without tproxy: the listener is that of an explicit proxy, on a port of loopback. */
 const char *egress_make_proxy(unsigned short port, int *ret_listener);
 
 #endif

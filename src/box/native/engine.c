@@ -33,20 +33,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-int native_await(const struct native *n, enum wire_type type, struct wire *ret,
-	int fds[WIRE_FDS], struct fault *f)
+int native_await(const struct native *n, enum wire_type type, struct wire *ret, int *ret_fd,
+	struct fault *f)
 {
-	if (wire_receive(n->control, ret, NULL, fds, 0) != sizeof(*ret) || ret->type != type)
+	if (wire_receive(n->control, ret, NULL, ret_fd, 0) != sizeof(*ret) || ret->type != type)
 		return fault_set(f, EPIPE, "hear from the supervisor");
 	return 0;
 }
 
 int step_await_plan(struct native *n, struct fault *f)
 {
-	int unused[WIRE_FDS], rc;
 	struct wire w;
+	int rc = native_await(n, WIRE_PLAN, &w, NULL, f);
 
-	rc = native_await(n, WIRE_PLAN, &w, unused, f);
 	if (rc < 0)
 		return rc;
 	n->plan = (const struct plan *)(uintptr_t)w.address;
@@ -55,18 +54,16 @@ int step_await_plan(struct native *n, struct fault *f)
 
 int native_await_stubs(const struct native *n, struct fault *f)
 {
-	int unused[WIRE_FDS];
 	struct wire w;
 
-	return native_await(n, WIRE_STUBS, &w, unused, f);
+	return native_await(n, WIRE_STUBS, &w, NULL, f);
 }
 
 int step_await_go(struct native *n, struct fault *f)
 {
-	int unused[WIRE_FDS];
 	struct wire w;
 
-	return native_await(n, WIRE_GO, &w, unused, f);
+	return native_await(n, WIRE_GO, &w, NULL, f);
 }
 
 int step_seccomp(struct native *n, struct fault *f)
@@ -241,14 +238,14 @@ static int await_start(struct box *box, struct fault *f)
 {
 	struct wire w = { .type = WIRE_GO };
 	struct fault told;
-	int status, fds[WIRE_FDS];
+	int status, fd;
 	ssize_t n;
 
 	wire_send(box->control, &w);
-	while ((n = wire_receive(box->control, &w, &told, fds, 0)) > 0) {
+	while ((n = wire_receive(box->control, &w, &told, &fd, 0)) > 0) {
 		if (w.type != WIRE_TERMINAL)
 			break;
-		box->terminal = fds[0];
+		box->terminal = fd;
 	}
 	if (n > 0 && w.type == WIRE_STARTED)
 		return 0;
@@ -363,14 +360,12 @@ static void native_event(struct box *box, struct box_event *ret)
 {
 	struct wire w = { 0 };
 	struct fault unused;
-	int fds[WIRE_FDS];
-	ssize_t n = wire_receive(box->control, &w, &unused, fds, MSG_DONTWAIT);
+	auto_close int fd = -1;
+	ssize_t n = wire_receive(box->control, &w, &unused, &fd, MSG_DONTWAIT);
 
 	*ret = (struct box_event){ .type = BOX_NONE, .fd = -1 };
 	if (n > 0 && w.type == WIRE_SOCKET)
-		*ret = (struct box_event){ .type = BOX_SOCKET, .fd = take_fd(&fds[0]) };
-	for (int i = 0; i < WIRE_FDS; i++)
-		fd_close(&fds[i]);
+		*ret = (struct box_event){ .type = BOX_SOCKET, .fd = take_fd(&fd) };
 	if (n == 0 || (n < 0 && errno != EAGAIN))
 		ret->type = BOX_LOST;
 	else if (n > 0 && w.type == WIRE_EXITED)

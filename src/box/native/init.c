@@ -79,7 +79,7 @@ static void give_socket(const struct native *n)
 
 	if (s < 0)
 		s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	wire_send_fds(n->control, &(struct wire){ .type = WIRE_SOCKET }, &s, s >= 0);
+	wire_send_fd(n->control, &(struct wire){ .type = WIRE_SOCKET }, s);
 	if (s >= 0)
 		close(s);
 }

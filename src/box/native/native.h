@@ -35,8 +35,6 @@ enum wire_type {
 	WIRE_SOCKET,    /* to init: make a TCP socket; from it: carries one */
 };
 
-enum { WIRE_FDS = 2 }; /* the most that one carries */
-
 struct wire {
 	uint32_t type;
 	int32_t value;
@@ -93,9 +91,9 @@ int net_make(struct box *box, struct fault *f);
 /* Reap, forward, report; ends with the box. init.c */
 void init_loop(struct native *n) __attribute__((noreturn));
 
-/* The next word, which must be of that type. engine.c */
-int native_await(const struct native *n, enum wire_type type, struct wire *ret,
-	int fds[WIRE_FDS], struct fault *f);
+/* The next word, which must be of that type; ret_fd as of wire_receive(). engine.c */
+int native_await(const struct native *n, enum wire_type type, struct wire *ret, int *ret_fd,
+	struct fault *f);
 
 /* Until the stubs are there to be mounted on. engine.c */
 int native_await_stubs(const struct native *n, struct fault *f);
@@ -103,8 +101,13 @@ int native_await_stubs(const struct native *n, struct fault *f);
 int wire_send(int socket, const struct wire *w);
 int wire_send_fault(int socket, const struct fault *f);
 
-/* A datagram into *w, and *f unless NULL; descriptors that came along are fds[], others -1. */
-ssize_t wire_receive(int socket, struct wire *w, struct fault *f, int fds[WIRE_FDS], int flags);
-int wire_send_fds(int socket, const struct wire *w, const int *fds, size_t n);
+/* A word that carries a descriptor, unless that is -1. */
+int wire_send_fd(int socket, const struct wire *w, int fd);
+
+/*
+ * A datagram into *w, and *f unless NULL. *ret_fd is the descriptor that came along, else -1;
+ * NULL takes none.
+ */
+ssize_t wire_receive(int socket, struct wire *w, struct fault *f, int *ret_fd, int flags);
 
 #endif

@@ -82,7 +82,7 @@ static int helper_main(void *arg)
 		.type = WIRE_NET, .value = what ? errno : 0, .address = (uintptr_t)what
 	};
 
-	wire_send_fds(box->control, &w, &net, net >= 0);
+	wire_send_fd(box->control, &w, net);
 	fd_close(&net);
 	syscall(SYS_exit, 0); /* no exit handlers: the memory is the supervisor's */
 	return 0;
@@ -121,20 +121,20 @@ static int failed(int err, const char *what, struct fault *f)
 
 int step_net(struct native *n, struct fault *f)
 {
-	int fds[WIRE_FDS], rc;
+	auto_close int net = -1;
 	struct wire w;
+	int rc;
 
 	if (n->frame->network == NETWORK_HOST)
 		return 0;
-	rc = native_await(n, WIRE_NET, &w, fds, f);
+	rc = native_await(n, WIRE_NET, &w, &net, f);
 	if (rc < 0)
 		return rc;
-	if (fds[0] < 0 && !w.address)
+	if (net < 0 && !w.address)
 		return fault_set(f, EMFILE, "receive the network namespace");
-	if (fds[0] < 0) /* init has the same program at the same addresses */
+	if (net < 0) /* init has the same program at the same addresses */
 		return failed(w.value, (const char *)(uintptr_t)w.address, f);
-	if (setns(fds[0], CLONE_NEWNET) < 0)
+	if (setns(net, CLONE_NEWNET) < 0)
 		return fault_set(f, errno, "join the network namespace");
-	close(fds[0]);
 	return 0;
 }

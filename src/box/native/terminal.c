@@ -61,7 +61,7 @@ int step_terminal(struct native *n, struct fault *f)
 	for (int fd = 0; fd <= (n->io->err_apart ? 1 : 2); fd++)
 		if (dup2(n->terminal, fd) < 0)
 			return fault_set(f, errno, "arrange the box's standard streams");
-	if (wire_send_fds(n->control, &(struct wire){ .type = WIRE_TERMINAL }, &master, 1) < 0)
+	if (wire_send_fd(n->control, &(struct wire){ .type = WIRE_TERMINAL }, master) < 0)
 		return fault_set(f, errno, "hand the terminal to the supervisor");
 	return n->io->err_apart ? open_null(n->io, f) : 0;
 }

@@ -6,39 +6,38 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-static int send_parts(int socket, const struct iovec *parts, size_t n, const int *fds,
-	size_t fd_count)
+union control {
+	struct cmsghdr header;
+	char space[CMSG_SPACE(sizeof(int))];
+};
+
+static int send_parts(int socket, const struct iovec *parts, size_t n, int fd)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(WIRE_FDS * sizeof(int))];
-	} control = { 0 };
+	union control control = { 0 };
 	struct msghdr m = { .msg_iov = (struct iovec *)parts };
 
 	m.msg_iovlen = (__typeof__(m.msg_iovlen))n; /* a size_t or an int, as the libc likes */
-	if (fd_count) {
+	if (fd >= 0) {
 		m.msg_control = &control;
-		m.msg_controllen =
-			(__typeof__(m.msg_controllen))CMSG_SPACE(fd_count * sizeof(int));
+		m.msg_controllen = sizeof(control);
 		control.header.cmsg_level = SOL_SOCKET;
 		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len =
-			(__typeof__(control.header.cmsg_len))CMSG_LEN(fd_count * sizeof(int));
-		memcpy(CMSG_DATA(&control.header), fds, fd_count * sizeof(int));
+		control.header.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.header), &fd, sizeof(int));
 	}
 	return sendmsg(socket, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 int wire_send(int socket, const struct wire *w)
 {
-	return wire_send_fds(socket, w, NULL, 0);
+	return wire_send_fd(socket, w, -1);
 }
 
-int wire_send_fds(int socket, const struct wire *w, const int *fds, size_t n)
+int wire_send_fd(int socket, const struct wire *w, int fd)
 {
 	const struct iovec part = { (void *)w, sizeof(*w) };
 
-	return send_parts(socket, &part, 1, fds, n);
+	return send_parts(socket, &part, 1, fd);
 }
 
 int wire_send_fault(int socket, const struct fault *f)
@@ -46,24 +45,22 @@ int wire_send_fault(int socket, const struct fault *f)
 	const struct wire w = { .type = WIRE_FAULT };
 	const struct iovec parts[2] = { { (void *)&w, sizeof(w) }, { (void *)f, sizeof(*f) } };
 
-	return send_parts(socket, parts, 2, NULL, 0);
+	return send_parts(socket, parts, 2, -1);
 }
 
-ssize_t wire_receive(int socket, struct wire *w, struct fault *f, int fds[WIRE_FDS], int flags)
+ssize_t wire_receive(int socket, struct wire *w, struct fault *f, int *ret_fd, int flags)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(WIRE_FDS * sizeof(int))];
-	} control;
+	union control control;
 	struct iovec parts[2] = { { w, sizeof(*w) }, { f, sizeof(*f) } };
+	/* CMSG_LEN: in what CMSG_SPACE rounds up to, the kernel would put another. */
 	struct msghdr m = { .msg_iov = parts,
 		.msg_iovlen = f ? 2 : 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control) };
+		.msg_control = ret_fd ? &control : NULL,
+		.msg_controllen = ret_fd ? CMSG_LEN(sizeof(int)) : 0 };
 	ssize_t n;
 
-	for (int i = 0; i < WIRE_FDS; i++)
-		fds[i] = -1;
+	if (ret_fd)
+		*ret_fd = -1;
 	/*
 	 * When init ended with a word of ours unread, that is told first (once, as a
 	 * reset), and its last word after it.
@@ -72,6 +69,6 @@ ssize_t wire_receive(int socket, struct wire *w, struct fault *f, int fds[WIRE_F
 		n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | flags);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n > 0 && m.msg_controllen && control.header.cmsg_type == SCM_RIGHTS)
-		memcpy(fds, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
+		memcpy(ret_fd, CMSG_DATA(&control.header), sizeof(int));
 	return n;
 }
