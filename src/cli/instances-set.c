@@ -2,8 +2,8 @@
  * cli/instances-set.c - carrel instances set
  *
  * Changes are made on the tree, which is written out and read back, so that what is checked
- * against the key table is byte for byte what will be on disk. Comments in a file that was
- * edited by hand do not survive that.
+ * is byte for byte what will be on disk: against the key table, and as a start would. Comments
+ * in a file that was edited by hand do not survive that.
  */
 #include "cli/cmd.h"
 #include "cli/instances.h"
@@ -181,14 +181,18 @@ static bool change(struct json_value *in, const struct key *keys, const char *pa
 
 /* ---- the file ---- */
 
+/* Keys that are wrong do not keep it from being changed, or `KEY=` could not mend it. */
 static int load(const char *dir, struct json_value **ret, problems *bad)
 {
-	const struct manifest_file *file = manifest_settings(path_join(dir, NAME), bad);
+	problems said = { 0 };
+	const struct manifest_file *file = manifest_settings(path_join(dir, NAME), &said);
 	const struct json_value *none;
 	json_errors errors = { 0 };
 
-	if (bad->n)
+	if (said.n && (!file || !file->tree || file->tree->type != JSON_OBJECT)) {
+		*bad = said;
 		return -1;
+	}
 	(void)json_read("{}", 2, NULL, &none, &errors);
 	*ret = copy_tree(file ? file->tree : none);
 	return 0;
@@ -199,6 +203,7 @@ static void check(const char *text, problems *bad)
 	struct manifest_file file = { .path = NAME,
 		.dir = "/",
 		.name = "the new settings",
+		.settings = true,
 		.bytes = text,
 		.size = strlen(text) };
 	json_errors errors = { 0 };
@@ -209,6 +214,8 @@ static void check(const char *text, problems *bad)
 		return;
 	}
 	manifest_check(&file, agent_keys, bad);
+	if (!bad->n)
+		agent_check_settings(&file, bad);
 }
 
 /* quiet: what was not set is not mentioned. */
@@ -228,7 +235,18 @@ static int apply(struct json_value *tree, int argc, char **argv, bool quiet, str
 	return 0;
 }
 
-/* What the file would be. */
+static bool only_takes_back(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		const char *value = strchr(argv[i], '=');
+
+		if (!value || value[1])
+			return false;
+	}
+	return true;
+}
+
+/* What the file would be. Of several keys that are wrong, one may be taken back alone. */
 static int prepare(const char *dir, int argc, char **argv, bool quiet, const char **ret,
 	problems *bad, struct fault *f)
 {
@@ -241,7 +259,8 @@ static int prepare(const char *dir, int argc, char **argv, bool quiet, const cha
 	if (rc < 0)
 		return rc;
 	text = text_of(tree);
-	check(text, bad);
+	if (!only_takes_back(argc, argv))
+		check(text, bad);
 	if (bad->n)
 		return -1;
 	*ret = text;

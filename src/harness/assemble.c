@@ -25,11 +25,11 @@ const struct harness *harness_find(const char *name)
 
 /* ---- what cannot be ---- */
 
-/* One declaration that a client, or this version, may be unable to follow. */
+/* One declaration that a client may be unable to follow. */
 struct claim {
 	const char *key;
 	const struct json_value *at; /* NULL: not declared */
-	unsigned int needs;          /* enum harness_can; 0: no client can, yet */
+	unsigned int needs;          /* enum harness_can */
 };
 
 static const struct json_value *first(const said_vec *list)
@@ -40,14 +40,9 @@ static const struct json_value *first(const said_vec *list)
 static void check_claim(const struct harness *h, const struct agent *a, const struct claim *c,
 	problems *bad)
 {
-	if (!c->at || (h->can & c->needs))
-		return;
-	if (c->needs)
+	if (c->at && !(h->can & c->needs))
 		manifest_problem(bad, c->at, manifest_field(a, c->key),
 			"%s cannot be given this", h->title);
-	else
-		manifest_problem(bad, c->at, manifest_field(a, c->key),
-			"this version of carrel cannot do it");
 }
 
 static bool is_said(const struct said *s, const char *text)
@@ -75,7 +70,8 @@ static void check_client(const struct harness *h, const struct agent *a, problem
 	for (size_t i = 0; i < ARRAY_SIZE(claims); i++)
 		check_claim(h, a, &claims[i], bad);
 	if (a->permissions.skip_prompts == FLAG_OFF && !(h->can & CAN_PROMPTS))
-		manifest_problem(bad, a->name.at, manifest_field(a, "permissions.skipPrompts"),
+		manifest_problem(bad, manifest_at(a, "permissions.skipPrompts"),
+			manifest_field(a, "permissions.skipPrompts"),
 			"%s does not ask for permission by itself", h->title);
 	if (!h->program && (!a->command.n || !*a->command.v[0].text))
 		manifest_problem(bad, a->name.at, manifest_field(a, "command"),
@@ -83,29 +79,26 @@ static void check_client(const struct harness *h, const struct agent *a, problem
 }
 
 /* What the manifest can say already and the box cannot do yet. Never ignored. */
-static void check_version(const struct harness *h, const struct agent *a, problems *bad)
+static void check_version(const struct agent *a, problems *bad)
 {
 	const struct {
 		const char *key;
 		bool said;
-		const struct json_value *at;
 	} later[] = {
-		{ "workspace.mode", is_said(&a->workspace.mode, "overlay"),
-			a->workspace.mode.at },
-		{ "limits.memory", a->limits.memory, NULL },
-		{ "limits.cpus", a->limits.cpus > 0, NULL },
-		{ "limits.disk", a->limits.disk, NULL },
-		{ "limits.usd", a->limits.usd > 0, NULL },
-		{ "limits.tokens", a->limits.tokens, NULL },
-		{ "image", a->image.text && !is_said(&a->image, "host"), a->image.at },
+		{ "workspace.mode", is_said(&a->workspace.mode, "overlay") },
+		{ "limits.memory", a->limits.memory },
+		{ "limits.cpus", a->limits.cpus > 0 },
+		{ "limits.disk", a->limits.disk },
+		{ "limits.usd", a->limits.usd > 0 },
+		{ "limits.tokens", a->limits.tokens },
+		{ "image", a->image.text && !is_said(&a->image, "host") },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(later); i++)
 		if (later[i].said)
-			check_claim(h, a,
-				&(struct claim){ later[i].key,
-					later[i].at ? later[i].at : a->name.at, 0 },
-				bad);
+			manifest_problem(bad, manifest_at(a, later[i].key),
+				manifest_field(a, later[i].key),
+				"this version of carrel cannot do it");
 }
 
 /* The user's own things, or declared ones; both together would be neither. */
@@ -150,6 +143,15 @@ enum job_home harness_home(const struct agent *a, bool mine)
 	return mine || is_said(&a->home, "mine") ? HOME_MINE : HOME_DECLARED;
 }
 
+void harness_check_alone(const struct agent *a, problems *bad)
+{
+	check_version(a, bad);
+	harness_check_network(a, bad);
+	ssh_check(a, bad);
+	vec_each(e, &a->env)
+		env_check(&e->value, manifest_field(a, mem_printf("env.%s", e->name)), bad);
+}
+
 void harness_check(const struct harness *h, const struct agent *a, enum job_home home,
 	problems *bad)
 {
@@ -157,13 +159,9 @@ void harness_check(const struct harness *h, const struct agent *a, enum job_home
 		check_client(h, a, bad);
 	else
 		check_mine(h, a, bad);
-	check_version(h, a, bad);
-	harness_check_network(a, bad);
-	ssh_check(a, bad);
+	harness_check_alone(a, bad);
 	if (h->check && home == HOME_DECLARED)
 		h->check(a, bad);
-	vec_each(e, &a->env)
-		env_check(&e->value, manifest_field(a, mem_printf("env.%s", e->name)), bad);
 	vec_each(s, &a->use_mcp_servers)
 		vec_each(e, &s->env)
 			env_check(&e->value,

@@ -134,6 +134,12 @@ const struct harness *harness_find(const char *name);
 void harness_check(const struct harness *h, const struct agent *a, enum job_home home,
 	problems *bad);
 
+/*
+ * Of that, what is wrong whichever the client is and whatever another file adds to it: also
+ * asked about a part of an agent, before that is kept.
+ */
+void harness_check_alone(const struct agent *a, problems *bad);
+
 /* What the agent's home is; mine: it is what `carrel` alone starts. */
 enum job_home harness_home(const struct agent *a, bool mine);
 

@@ -27,12 +27,25 @@ void problem_add(problems *bad, const char *line)
 		vec_push(bad, line);
 }
 
+/* Of a list the whole is taken back; a name that had to be quoted is no KEY. */
+static void add_fix(problems *bad, const struct manifest_file *file, const char *field)
+{
+	if (file->fix && field && !strchr(field, '"'))
+		problem_add(bad,
+			mem_printf("  `%s %.*s=` takes it back.", file->fix,
+				(int)strcspn(field, "["), field));
+}
+
 static void add_problem(problems *bad, const struct manifest_file *file, struct json_at at,
 	const char *field, const char *text)
 {
+	/* Settings are "mine" itself, and their keys begin there. */
+	if (file->settings && field && str_starts(field, "mine."))
+		field += strlen("mine.");
 	problem_add(bad,
 		mem_printf("%s:%u:%u: %s%s%s", str_visible(file->name), at.line, at.column,
 			field ? field : "", field ? ": " : "", text));
+	add_fix(bad, file, field);
 }
 
 /* No more than about that many bytes, and whole characters. */

@@ -48,6 +48,18 @@ const struct manifest_file *manifest_origin(const struct said *said)
 	return said->at->origin;
 }
 
+const struct json_value *manifest_at(const struct agent *a, const char *key)
+{
+	const struct json_value *at = a->name.at, *v = a->tree;
+
+	for (size_t n; v && *key; key += n + (key[n] == '.')) {
+		n = strcspn(key, ".");
+		v = json_member(v, mem_strndup(key, n));
+		at = v ? v : at;
+	}
+	return at;
+}
+
 /* ---- composing trees ---- */
 
 static void append(struct json_value *parent, struct json_value ***end,
@@ -151,8 +163,10 @@ static const struct json_value *parent_of(const struct manifests *m,
 	const struct json_value *parent = from->project
 		? find(m, extends->text)
 		: json_member(agents_of(m->user), extends->text);
-	const char *field = mem_printf("agents.%s.extends",
-		str_visible(chain[n - 1]->key ? chain[n - 1]->key : "mine"));
+	const char *name = chain[n - 1]->key;
+	const char *field = !name || !strcmp(name, "mine")
+		? "mine.extends"
+		: mem_printf("agents.%s.extends", str_visible(name));
 
 	if (!parent) {
 		manifest_problem(bad, extends, field, "there is no agent \"%s\"%s",
@@ -224,6 +238,7 @@ int manifest_agent(const struct manifests *m, const char *name, struct agent *re
 		return -EINVAL;
 	manifest_bind(agent_keys, all, &agent);
 	agent.name = (struct said){ .text = own->key, .at = own };
+	agent.tree = all;
 	agent.project_says = m->project && has_origin(all, m->project);
 	*ret = agent;
 	return 0;
@@ -253,6 +268,7 @@ void manifest_mine(const struct manifests *m, const struct manifest_file *settin
 	if (all)
 		manifest_bind(agent_keys, all, &agent);
 	agent.name = (struct said){ .text = "mine", .at = all };
+	agent.tree = all;
 	agent.mine = true;
 	agent.project_says = all && m->project && has_origin(all, m->project);
 	*ret = agent;

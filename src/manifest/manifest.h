@@ -30,6 +30,8 @@ struct manifest_file {
 	const char *dir;  /* where its relative paths begin, canonical */
 	const char *name; /* for messages */
 	bool project;     /* hostile until it was approved */
+	bool settings;    /* holds one agent's keys: what was set for a project */
+	const char *fix;  /* the command that takes back a key of them; or NULL */
 	const char *bytes;
 	size_t size;
 	const struct json_value *tree;
@@ -90,8 +92,9 @@ struct agent_ssh {
 };
 
 struct agent {
-	bool mine;         /* what `carrel` alone starts */
-	bool project_says; /* something of it is from the project's manifest */
+	bool mine;                     /* what `carrel` alone starts */
+	bool project_says;             /* something of it is from the project's manifest */
+	const struct json_value *tree; /* all that it says, composed; or NULL */
 	struct said name, description, extends, harness, model, effort, role, prompt;
 	said_vec command, args;
 	said_vec skills, mcp_servers, plugins, hooks;
@@ -179,7 +182,10 @@ const char *manifest_path(const struct said *said, const char *field, const char
 /* "agents.reviewer.skills", or "mine.model": where a key of the agent stands. */
 const char *manifest_field(const struct agent *a, const char *key);
 
-/* Add "file:line:column: field: ..." about a value. */
+/* Where "limits.memory" is said, or what of it there is; else the agent itself. */
+const struct json_value *manifest_at(const struct agent *a, const char *key);
+
+/* Add "file:line:column: field: ..." about a value, and how it is mended if its file knows. */
 void manifest_problem(problems *bad, const struct json_value *at, const char *field,
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 

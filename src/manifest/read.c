@@ -93,10 +93,11 @@ static bool is_kept_absent(const char *path)
 	return absent;
 }
 
-/* NULL when there is no such file; other troubles are a problem. */
-static struct manifest_file *load(const char *path, const char *name, bool project,
-	const struct key *keys, problems *bad)
+/* Path and name are given. NULL when there is no such file; other troubles are a problem. */
+static struct manifest_file *load(const struct manifest_file *about, const struct key *keys,
+	problems *bad)
 {
+	const char *path = about->path, *name = about->name;
 	auto_close int fd = open_plain(path);
 	struct manifest_file *file;
 	char real[PATH_MAX];
@@ -104,7 +105,7 @@ static struct manifest_file *load(const char *path, const char *name, bool proje
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || is_kept_absent(path)))
 		return NULL;
 	file = mem_alloc(sizeof(*file));
-	*file = (struct manifest_file){ .path = path, .name = name, .project = project };
+	*file = *about;
 	if (fd < 0 || !read_all(fd, file) || !realpath(path_parent(path), real)) {
 		vec_push(bad, mem_printf("%s: %s", str_visible(name), strerror(errno)));
 		return file;
@@ -146,12 +147,15 @@ int manifest_find(const char *dir, const char *only, struct manifests *ret, prob
 	if (user && same_file(project, user))
 		project = NULL;
 	if (project)
-		m.project =
-			load(project, only ? only : MANIFEST_NAME, true, manifest_keys, bad);
+		m.project = load(&(struct manifest_file){ .path = project,
+					 .name = only ? only : MANIFEST_NAME,
+					 .project = true },
+			manifest_keys, bad);
 	if (project && !m.project && only)
 		return fault_set(f, ENOENT, "manifest %s", str_visible(only));
 	if (user)
-		m.user = load(user, user, false, manifest_keys, bad);
+		m.user = load(&(struct manifest_file){ .path = user, .name = user },
+			manifest_keys, bad);
 	*ret = m;
 	return bad->n ? -EINVAL : 0;
 }
@@ -170,5 +174,9 @@ int manifest_load(const char *dir, const char *only, struct manifests *ret, prob
 
 struct manifest_file *manifest_settings(const char *path, problems *bad)
 {
-	return load(path, path, false, agent_keys, bad);
+	return load(&(struct manifest_file){ .path = path,
+			    .name = path,
+			    .settings = true,
+			    .fix = "carrel instances set" },
+		agent_keys, bad);
 }

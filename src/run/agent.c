@@ -11,6 +11,7 @@
 #include "run/ssh-keys.h"
 #include "run/survey.h"
 #include "harness/harness.h"
+#include "manifest/keys.h"
 #include "manifest/trust.h"
 #include "plan/layout.h"
 #include "plan/request.h"
@@ -300,6 +301,17 @@ static int load_mine(const struct job *job, const char *only, struct manifests *
 		m->project = NULL;
 	manifest_mine(m, settings, agent, bad);
 	return bad->n ? -EINVAL : 0;
+}
+
+void agent_check_settings(const struct manifest_file *file, problems *bad)
+{
+	struct agent a = {
+		.mine = true, .name = { .text = "mine", .at = file->tree }, .tree = file->tree
+	};
+
+	manifest_bind(agent_keys, file->tree, &a);
+	harness_check_alone(&a, bad);
+	egress_check(&a, bad);
 }
 
 static int load_named(const struct agent_options *o, const struct job *job, const char *only,

@@ -36,6 +36,12 @@ struct agent_result {
 int agent_request(const struct agent_options *o, struct request *r, struct agent_result *ret,
 	struct fault *f);
 
+/*
+ * Settings of a project that are about to be kept, and fit the key table: would a start refuse
+ * them, whatever the manifests say beside them?
+ */
+void agent_check_settings(const struct manifest_file *file, problems *bad);
+
 /* Where a client is installed, for an agent in that workspace; NULL: nowhere on PATH. */
 const char *agent_program(const struct harness *h, const char *workspace);
 

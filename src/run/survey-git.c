@@ -6,13 +6,15 @@
  * file belongs to the repository, so it may lie: a clone could point it at another
  * project to have it mounted. It is believed only if the place it names points
  * back: git writes the worktree's path into its admin directory, and core.worktree into a
- * submodule's config, and neither can be forged from inside this workspace.
+ * submodule's config (a person, into that of a separate git directory), and neither can be
+ * forged from inside this workspace.
  *
  * git itself is not started: it would cost more than the box.
  */
 #include "run/survey.h"
 #include "plan/host.h"
 #include "state/git-files.h"
+#include "state/root.h"
 #include "base/fault.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -171,8 +173,9 @@ static bool is_git_dir(const char *dir)
 
 /*
  * The git directory that the file stands for, if it can be believed: the common directory of
- * a linked worktree, or a submodule's own. Both name the workspace, which a hostile
- * repository can copy; so what they are in must be a git directory, not a project's files.
+ * a linked worktree, a submodule's own, or a separate one. All name the workspace, which a
+ * hostile repository can copy; so what they are in must be a git directory, not a project's
+ * files.
  */
 static const char *believed_git_dir(const char *admin, const char *workspace)
 {
@@ -190,7 +193,40 @@ static const char *believed_git_dir(const char *admin, const char *workspace)
 	dir = worktree ? git_canonical(admin, worktree) : NULL;
 	if (!dir || strcmp(dir, workspace) || !git_exists(admin, "HEAD"))
 		return NULL;
+	if (is_git_dir(admin)) /* --separate-git-dir */
+		return admin;
 	return strstr(admin, "/.git/modules/") && !git_exists(admin, ".git") ? admin : NULL;
+}
+
+/* Not where the project's own note has said it. */
+static int note_left_out(struct host *h, const char *names, struct fault *f)
+{
+	struct project p;
+	int rc = survey_project(h->workspace.real, &p, f);
+
+	if (rc < 0 || (p.note && !p.common))
+		return rc;
+	vec_push(&h->notices,
+		mem_printf(
+			"the .git file names %s, which is left out of the box: only a git "
+			"directory that points back, with a name that ends in .git, is in it",
+			str_visible(names)));
+	return 0;
+}
+
+/*
+ * A repository in the workspace itself, as in `gitdir: ./.bare`. The box sees it, and could write
+ * it, whether it points back or not; and git outside obeys it.
+ */
+static void protect_inside(struct host *h, const char *admin)
+{
+	const char *workspace = h->workspace.real;
+	char *common = read_line(admin, "commondir");
+	const char *dir = common ? git_canonical(admin, common) : NULL;
+
+	protect_git_dir(h, workspace, admin, 0);
+	if (dir && path_within(dir, workspace) && strcmp(dir, workspace) != 0)
+		protect_git_dir(h, workspace, dir, 0);
 }
 
 static int survey_git_file(struct host *h, struct fault *f)
@@ -203,13 +239,12 @@ static int survey_git_file(struct host *h, struct fault *f)
 		return 0;
 	admin = git_canonical(workspace, line + 8);
 	dir = admin ? believed_git_dir(admin, workspace) : NULL;
-	if (!dir) {
-		vec_push(&h->notices,
-			mem_printf("the .git file names %s, which does not point back to "
-				   "this directory: left out of the box",
-				str_visible(line + 8)));
+	if (!dir && admin && path_within(admin, workspace) && strcmp(admin, workspace) != 0) {
+		protect_inside(h, admin);
 		return 0;
 	}
+	if (!dir)
+		return note_left_out(h, line + 8, f);
 	if (path_within(h->home, dir) || path_within(workspace, dir))
 		return fault_set(f, 0, "the .git file names %s, which holds this workspace",
 			str_visible(dir));

@@ -209,6 +209,14 @@ static bool is_hash(const char *name)
 	return strlen(name) == 16 && strspn(name, "0123456789abcdef") == 16;
 }
 
+static int no_projects(const char *dir, int err, struct fault *f)
+{
+	if (err != ENOENT)
+		return fault_set(f, err, "read %s/projects", str_visible(dir));
+	fault_set(f, 0, "nothing to import: there is no %s/projects", str_visible(dir));
+	return fault_fix(f, "`carrel instances import DIR` looks in another directory.");
+}
+
 int import_all(const char *dir, bool only_look, imported_vec *ret, struct fault *f)
 {
 	/* The user named it: it may be a link itself. */
@@ -220,7 +228,7 @@ int import_all(const char *dir, bool only_look, imported_vec *ret, struct fault 
 	int rc = projects < 0 ? -errno : tree_list(projects, &names);
 
 	if (rc < 0)
-		return fault_set(f, -rc, "read %s/projects", str_visible(dir));
+		return no_projects(dir, -rc, f);
 	how.history = tree_read(top, "history.jsonl", MOST_HISTORY, &n);
 	if (!how.history && errno != ENOENT)
 		return fault_set(f, errno, "read %s/history.jsonl", str_visible(dir));

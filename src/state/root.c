@@ -220,6 +220,7 @@ static bool is_true(const char *value)
 
 struct settings {
 	const char *worktree;
+	bool bare;
 	bool per_worktree; /* then core.worktree has moved to config.worktree */
 };
 
@@ -229,18 +230,27 @@ static void keep_setting(void *ctx, const char *section, const char *key, const 
 
 	if (!strcasecmp(section, "core") && !strcasecmp(key, "worktree"))
 		s->worktree = value;
+	if (!strcasecmp(section, "core") && !strcasecmp(key, "bare"))
+		s->bare = is_true(value);
 	if (!strcasecmp(section, "extensions") && !strcasecmp(key, "worktreeconfig"))
 		s->per_worktree = is_true(value);
 }
 
-static bool works_in(const char *git, const char *workspace)
+static struct settings read_settings(const char *git)
 {
 	struct settings s = { 0 };
-	const char *dir;
 
 	git_read_config(path_join(git, "config"), keep_setting, &s);
 	if (s.per_worktree)
 		git_read_config(path_join(git, "config.worktree"), keep_setting, &s);
+	return s;
+}
+
+static bool works_in(const char *git, const char *workspace)
+{
+	struct settings s = read_settings(git);
+	const char *dir;
+
 	dir = s.worktree ? git_canonical(git, s.worktree) : NULL;
 	return dir && !strcmp(dir, workspace);
 }
@@ -299,11 +309,36 @@ static bool is_believed(struct search *c)
 	return true;
 }
 
+/*
+ * Like what --separate-git-dir makes. Of an ordinary repository, a bare one or one that works
+ * elsewhere nobody is told how to make it this directory's: there the file does lie.
+ */
+static bool may_be_separate(const struct search *c)
+{
+	struct settings s;
+
+	if (!c->by || strcmp(c->git, c->common) || !strcmp(path_base(c->git), ".git") ||
+		git_exists(c->git, ".git"))
+		return false;
+	s = read_settings(c->git);
+	return !s.worktree && !s.bare;
+}
+
 static void note_unbelieved(struct search *c)
 {
+	const char *which = strcmp(c->holder, c->dir) ? "that" : "this";
+
 	note_alone(c, c->by ? c->by : "commondir file",
 		mem_printf("names %s, which does not point back",
 			shown(c->by ? c->names : c->common)));
+	if (!path_within(c->common, c->holder))
+		c->note = mem_printf("%s, and boxes there do not see that repository", c->note);
+	/* By "$PWD", which is right for a path with any bytes in it. */
+	if (may_be_separate(c))
+		c->note = mem_printf("%s; if it is %s directory's own, `git config "
+				     "core.worktree \"$PWD\"` in %s directory makes it point "
+				     "back",
+			c->note, which, which);
 }
 
 /* The directory that stands for a git directory. */

@@ -31,7 +31,8 @@
  * up as a git directory. A claim that is not believed, or that git would stop at (a file it
  * cannot read, a repository that is gone), makes the directory with the .git its own root,
  * with a note. That goes for the working tree of --separate-git-dir, too: git writes down
- * nothing there that points back. `git config core.worktree DIRECTORY` does.
+ * nothing there that points back. `git config core.worktree DIRECTORY` does, and the note says
+ * so where the repository could be such a one.
  *
  * The same for a repository further up that is another user's, who is neither root nor the
  * owner of the directory asked about: git would not touch it, and in /tmp it is a trap.

@@ -918,17 +918,17 @@ def settings(path):
 
 def test_set(kept, one):
     output("instances", "set", "model=opus", "env.A=1", "env.B=true", "limits.pids=100",
-           "permissions.skipPrompts=false", 'tools=["Bash"]', "limits.memory=2G",
-           "network=host")  # fmt: skip
+           "permissions.skipPrompts=false", 'tools=["Bash"]', "limits.scratch=2G",
+           "network=open")  # fmt: skip
     assert settings(one) == {
-        "model": "opus", "env": {"A": "1", "B": "true"}, "tools": ["Bash"], "network": "host",
-        "limits": {"pids": 100, "memory": "2G"}, "permissions": {"skipPrompts": False},
+        "model": "opus", "env": {"A": "1", "B": "true"}, "tools": ["Bash"], "network": "open",
+        "limits": {"pids": 100, "scratch": "2G"}, "permissions": {"skipPrompts": False},
     }  # fmt: skip
     assert stat.S_IMODE((one / "settings.json").stat().st_mode) == 0o600
     output("instances", "set", one.name[:6], "network.allow=[\"a:443\"]", "env.A=", "model=",
-           "limits.pids=", "limits.memory=", "permissions.skipPrompts=", cwd=kept.place)  # fmt: skip
+           "limits.pids=", "limits.scratch=", "permissions.skipPrompts=", cwd=kept.place)  # fmt: skip
     assert settings(one) == {
-        "env": {"B": "true"}, "tools": ["Bash"], "network": {"mode": "host", "allow": ["a:443"]},
+        "env": {"B": "true"}, "tools": ["Bash"], "network": {"mode": "open", "allow": ["a:443"]},
     }  # fmt: skip
     assert json.loads(output("instances", "set")) == settings(one)
     done = lib.carrel("instances", "set", "model=")
@@ -963,6 +963,13 @@ BAD = {
     "env.1A=x": "a variable's name",
     'env={"A": 1}': "expected a string",
     "agents.x.model=y": "unknown key",
+    "limits.memory=2G": "limits.memory: this version of carrel cannot do it",
+    "image=debian:12": "image: this version of carrel cannot do it",
+    'network.allow=["exa mple"]': "network.allow: 'exa mple' has a space",
+    'network.deny=["a:0"]': "network.deny: ",
+    'network={"mode": "host", "allow": ["a"]}': "network.allow: with mode \"host\"",
+    'network.ports=["x"]': 'network.ports: expected "PORT"',
+    "env.A=!./x": "env.A: the command ./x runs outside",
 }
 
 
@@ -975,6 +982,52 @@ def test_set_is_checked(kept, one, word):
     assert lib.snapshot(one) == before
     output("instances", "set", "effort=high")
     assert settings(one) == {"model": "good", "effort": "high"}
+
+
+# What a start would refuse, as a file that was not written by `set` may say it.
+REFUSED = {
+    "limits.memory": '{"limits": {"pids": 9,\n "memory": "2G"}}',
+    "network.allow": '{"network":\n    {"allow": ["exa mple"]}}',
+    "extends": '{"model": "x",\n"extends": "nobody"}',
+    "tools": '{"model": "x",\n  "tools": ["Bash"]}',
+    "modle": '{\n"modle": "x"}',
+}
+
+
+@pytest.mark.parametrize("key", REFUSED)
+def test_a_start_says_where_a_setting_is_wrong(kept, one, key):
+    """The file, the line and the key as it stands there; and the words that take it back."""
+    path = lib.make_file(one / "settings.json", REFUSED[key])
+    done = lib.carrel("plan", "mine")
+    lib.failed_clearly(done, f"{path}:2:", f": {key}: ")
+    assert f"\n  `carrel instances set {key}=` takes it back.\n" in done.stderr.decode()
+    output("instances", "set", f"{key}=")
+    assert key.split(".")[-1] not in path.read_text()
+    assert b"settings.json" not in lib.carrel("plan", "mine").stderr
+
+
+def test_set_says_what_a_start_says(kept, one):
+    path = lib.make_file(one / "settings.json", '{"limits": {"memory": "2G"}}')
+    at_start = lib.carrel("plan", "mine").stderr.decode().splitlines()[0]
+    path.unlink()
+    done = lib.carrel("instances", "set", "limits.memory=2G")
+    lib.failed_clearly(done, at_start.split(": ", 2)[2])
+    assert not path.exists()
+
+
+def test_of_two_wrong_settings_one_is_taken_back(kept, one):
+    lib.make_file(one / "settings.json", '{"limits": {"memory": "2G", "cpus": 2}}')
+    output("instances", "set", "limits.memory=")
+    assert settings(one) == {"limits": {"cpus": 2}}
+    lib.failed_clearly(lib.carrel("instances", "set", "model=x=", "model="), "limits.cpus")
+
+
+def test_a_limit_of_the_manifest_is_not_the_settings(kept, one):
+    """What is wrong in the user's own file is said to be there."""
+    path = lib.make_file(lib.current.home / ".config/carrel/carrel.json",
+                         '{"mine":\n{"limits": {"memory": "2G"}}}')  # fmt: skip
+    output("instances", "set", "model=x")
+    lib.failed_clearly(lib.carrel("plan", "mine"), f"{path}:2:23: mine.limits.memory: ")
 
 
 def test_bad_words_make_nothing(place, project):
@@ -1071,7 +1124,12 @@ def test_import_on_a_full_disk(kept, other, project, place):
 
 
 def test_import_of_nothing(kept, place):
+    where = f"there is no {kept.home}/.claudebox/projects"
+    lib.failed_clearly(lib.carrel("instances", "import"), "nothing to import: ", where)
     lib.failed_clearly(lib.carrel("instances", "import", "/no/such"), "/no/such/projects")
+    lib.make_file(place / "file")
+    done = lib.carrel("instances", "import", str(place / "file"))
+    lib.failed_clearly(done, "/file/projects: Not a directory")
     lib.make_file(place / "o" / "projects" / "x")
     assert "nothing to import" in output("instances", "import", str(place / "o"))
 

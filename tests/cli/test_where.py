@@ -1,6 +1,8 @@
 """Where carrel is started: by whom, with which home, in which directory."""
 
+import json
 import os
+import re
 import shutil
 
 import lib
@@ -324,6 +326,46 @@ def test_git_file_that_lies(project, place, lie):
     done = lib.box("sh", "-c", script, project, cwd=liar)
     assert b"[core]" not in done.stdout
     assert lib.snapshot(project) == before
+
+
+def notices(cwd):
+    return json.loads(lib.succeeded(lib.carrel("plan", "--json", "--", "true", cwd=cwd)))["notices"]
+
+
+def test_git_file_that_lies_is_noted_once(project, place):
+    """And nobody is told how to make somebody's repository the liar's."""
+    lib.make_file(place / "liar" / ".git", f"gitdir: {project}/.git\n")
+    (note,) = notices(place / "liar")
+    assert "does not point back" in note and "boxes there do not see" in note
+    assert "git config" not in note
+    assert notices(project) == []
+
+
+@pytest.mark.parametrize("name", ["own.git", "an own.git", "$HOME`id`'\".git"])
+def test_separate_git_directory(place, name):
+    """It is left out until it is told, in the note's own words, whose it is."""
+    tree, git = place / f"of {name}", place / name
+    lib.git("init", "-q", "--separate-git-dir", git, tree, cwd=place)
+    script = 'git status --short && echo EVIL >>"$0/hooks/x"; echo EVIL >>"$0/config"; ls "$0"'
+    done = lib.box("sh", "-c", script, git, cwd=tree)
+    assert done.returncode != 0 and b"HEAD" not in done.stdout
+    (note,) = notices(tree)
+    (remedy,) = re.findall("`(git config core.worktree [^`]*)` in this directory", note)
+    assert lib.execute(["sh", "-c", remedy], cwd=tree).returncode == 0
+    assert notices(tree) == []
+    before = lib.state(git, "config"), lib.state(git, "hooks/x")
+    assert b"HEAD" in lib.succeeded(lib.box("sh", "-c", script, git, cwd=tree))
+    assert (lib.state(git, "config"), lib.state(git, "hooks/x")) == before
+
+
+def test_separate_git_directory_of_another_name(place):
+    """By its name it could be anybody's directory: one project, but not in the box."""
+    tree, git = place / "tree", place / "other"
+    lib.git("init", "-q", "--separate-git-dir", git, tree, cwd=place)
+    lib.git("config", "core.worktree", tree, cwd=tree)
+    (note,) = notices(tree)
+    assert "left out of the box" in note and "ends in .git" in note
+    assert lib.box("ls", git, cwd=tree).returncode != 0
 
 
 def test_git_file_of_a_worktree_that_was_copied(project, worktree, place):

@@ -208,6 +208,30 @@ def test_configuration_that_leads_into_the_workspace(project, key, value, path):
     assert (project / path).read_text() == "EVIL"
 
 
+INSIDE = ["hooks/pre-commit", "config", "config.worktree", "commondir", "worktrees/tree/commondir",
+          "worktrees/tree/gitdir"]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", INSIDE)
+@pytest.mark.parametrize("how", ["file", "link"])
+def test_a_git_directory_of_another_name_in_the_workspace(project, how, path):
+    """`.git` leads to .bare beside it, as many keep their worktrees: git outside obeys that one."""
+    lib.git("config", "user.email", "x@example.org", cwd=project)
+    lib.git("config", "user.name", "x", cwd=project)
+    lib.git("commit", "-q", "--allow-empty", "-m", "1", cwd=project)
+    (project / ".git").rename(project / ".bare")
+    make = "echo gitdir: ./.bare >.git" if how == "file" else "ln -s .bare .git"
+    lib.succeeded(lib.execute(["sh", "-c", make], cwd=project))
+    lib.git("worktree", "add", "-q", "tree", cwd=project)
+    before = lib.snapshot(project / ".bare")
+    lib.box("./attack", "put", f".bare/{path}", "EVIL")
+    lib.box("./attack", "rename", ".bare", "moved")
+    assert lib.snapshot(project / ".bare") == before
+    assert b"On branch" in lib.succeeded(lib.box("git", "status"))
+    outside(f"put .bare/{path} EVIL")
+    assert (project / ".bare" / path).read_text() == "EVIL"
+
+
 def test_protected_file_replaced_on_the_host(project):
     """`git config` on the host renames a new file over .git/config: the kernel then takes the
     mount of the old one off. What a box makes of that is stopped or at least told."""

@@ -287,9 +287,34 @@ static void a_file_may_name_anybody(void **state)
 	assert_noted("liar", "liar", "the .git file names ../victim/.git, which " LONELY);
 	assert_noted("liar/sub", "liar", "that directory has an instance of its own");
 	assert_noted("other", "other", LONELY);
+	assert_noted("other", "other", "and boxes there do not see that repository");
 	/* Had the victim said so itself: */
 	make_file("victim/.git/config", "[core]\nworktree = ../../liar # mine\n");
 	assert_belongs("liar", "victim", "victim/.git");
+}
+
+#define REMEDY "`git config core.worktree \"$PWD\"` in "
+
+static void a_separate_repository_can_be_told(void **state)
+{
+	static const char *const others[] = { "[core]\nbare = true\n",
+		"[core]\nworktree = ../else\n" };
+
+	make_git("a b-git");
+	make_file("a b/.git", "gitdir: ../a b-git\n");
+	make_dirs("a b/sub");
+	assert_noted("a b", "a b", REMEDY "this directory makes it point back");
+	assert_noted("a b/sub", "a b", REMEDY "that directory makes it point back");
+	/* What is somebody's already is not offered. */
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		make_file("a b-git/config", others[i]);
+		assert_null(strstr(find("a b").note, "git config"));
+	}
+	make_file("a b-git/config", mem_printf("[core]\nworktree = %s\n", in_top("a b")));
+	assert_belongs("a b", "a b-git", "a b-git");
+	make_git("victim/.git");
+	make_file("liar/.git", "gitdir: ../victim/.git\n");
+	assert_null(strstr(find("liar").note, "git config"));
 }
 
 static void a_file_may_name_another_worktree(void **state)
@@ -409,6 +434,13 @@ static void repositories_of_strangers(void **state)
 	assert_belongs("tmp/mine", "tmp", "tmp/.git");
 	assert_int_equal(chown(in_top("tmp/.git"), STRANGER, STRANGER), 0);
 	assert_noted("tmp/mine", "tmp/mine", "is another user's");
+	/* Root could have it all the same. */
+	assert_int_equal(chown(in_top("tmp/.git"), 0, 0), 0);
+	assert_int_equal(chown(in_top("tmp/mine"), STRANGER, STRANGER), 0);
+	assert_int_equal(seteuid(STRANGER + 1), 0);
+	assert_belongs("tmp/mine", "tmp", "tmp/.git");
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(chown(in_top("tmp/.git"), STRANGER, STRANGER), 0);
 	/* All is his: then root is a guest, not a victim. */
 	assert_int_equal(chown(in_top("tmp/mine"), STRANGER, STRANGER), 0);
 	assert_belongs("tmp/mine", "tmp", "tmp/.git");
@@ -777,6 +809,7 @@ int main(void)
 		TEST(a_submodule_is_a_project),
 		TEST(a_repository_inside_is_believed),
 		TEST(a_file_may_name_anybody),
+		TEST(a_separate_repository_can_be_told),
 		TEST(a_file_may_name_another_worktree),
 		TEST(a_link_may_lead_anywhere),
 		TEST(a_commondir_may_name_anybody),
