@@ -215,8 +215,8 @@ static int note_left_out(struct host *h, const char *names, struct fault *f)
 }
 
 /*
- * A repository in the workspace itself, as in `gitdir: ./.bare`. The box sees it, and could write
- * it, whether it points back or not; and git outside obeys it.
+ * A repository in the workspace itself, as in `gitdir: ./.bare`. The box sees it, and could
+ * write it, whether it points back or not; and git outside obeys it.
  */
 static void protect_inside(struct host *h, const char *admin)
 {
