@@ -322,7 +322,8 @@ def test_settings_that_name_what_is_nowhere(project, mine):
     plan = json.loads(lib.succeeded(lib.carrel("plan", "--json", "--", "true")))
     where = lib.current.home / ".local/state/carrel/instances" / plan["instance"]["id"]
     lib.make_file(where / "settings.json", '{"home": "declared", "skills": ["none"]}')
-    lib.failed_clearly(lib.carrel("run", "-y", env=mine), '"none" is not declared', "mine.skills")
+    done = lib.carrel("run", "-y", env=mine)
+    lib.failed_clearly(done, '"none" is not declared', "settings.json:1:33: skills:", "set skills=")
 
 
 def test_a_warning_comes_before_the_box(project, mine):
