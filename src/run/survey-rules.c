@@ -106,16 +106,15 @@ static bool could_create_in(const char *dir)
  * What is at path. Rules about one directory come one after the other, and one look at it
  * does for all of them.
  */
-static struct fact look_at(const char *path, bool on_the_way)
+static struct fact look_at(const struct host *h, const char *path, bool on_the_way)
 {
-	static struct fact last;
 	struct fact fact = { .path = path };
 
-	if (on_the_way && last.path && !strcmp(last.path, path))
-		return last;
+	if (on_the_way && h->rules.n)
+		vec_each(known, &h->rules.v[h->rules.n - 1].trail)
+			if (!strcmp(known->path, path))
+				return *known;
 	fact.kind = kind_at(path, &fact.inode);
-	if (on_the_way)
-		last = fact;
 	return fact;
 }
 
@@ -143,7 +142,7 @@ static void add_rule(struct host *h, struct rule rule, const char *root, const c
 				break;
 			continue;
 		}
-		fact = look_at(path_join(at, name), *rest);
+		fact = look_at(h, path_join(at, name), *rest);
 		if (fact.kind == KIND_MASKED)
 			return;
 		if (fact.kind == KIND_ABSENT && !could_create_in(at))
