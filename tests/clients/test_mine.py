@@ -61,9 +61,13 @@ class Gemini:
     def settings(self, host, server, *names):
         servers = {name: {"command": server, "args": [name]} for name in names}
         auth = {"auth": {"selectedType": "gemini-api-key"}}
+        # Its cleanup would remove, at the next start, a conversation that was continued in another
+        # minute than it was begun in (docs/harnesses.md), in a box or not.
+        keep = {"sessionRetention": {"enabled": False}}
         host.write("~/.gemini/NOTES.md", "MARK-further\n")
         context = {"fileName": "NOTES.md", "loadMemoryFromIncludeDirectories": False}
-        return json.dumps({"security": auth, "context": context, "mcpServers": servers})
+        settings = {"security": auth, "general": keep, "context": context}
+        return json.dumps({**settings, "mcpServers": servers})
 
     def direct(self, client, *more):
         return [client, "--skip-trust", "--yolo", "-m", test_gemini.MODEL, *more]
@@ -269,12 +273,7 @@ def test_conversations_are_the_projects(mine, other, kind):
     assert SECRET not in parts.shown(say(mine, kind, "MOCK:text:third"))
     found = do(other, kind, GREP + "echo END")
     assert "END" in found and str(mine.home) not in found
-    if str(mine.home) not in do(mine, kind, GREP + "echo END"):
-        # Seen once with Gemini CLI, and not explained. What the instance has must be found; where
-        # it has nothing any more either, the control needs something to find.
-        assert not holders(instance(mine), SECRET), "kept, and not seen in the project's box"
-        say(mine, kind, f"MOCK:text:again {SECRET}")
-        assert str(mine.home) in do(mine, kind, GREP + "echo END"), "the control"
+    assert str(mine.home) in do(mine, kind, GREP + "echo END"), "the control"
     kept = holders(mine.home, SECRET)
     assert kept and all(path.startswith(f"{instance(mine)}/") for path in kept), kept
     assert home_of(mine) == before
