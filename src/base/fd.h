@@ -56,6 +56,9 @@ char *fd_read_open(int fd, size_t max);
 /* The canonical path of what path leads to; NULL: nowhere. */
 const char *fd_real_path(const char *path);
 
+/* When it was made, which nobody can set; -1: the file system does not say. Links count. */
+long long fd_born_ms(const char *path);
+
 /* openat2(2) with RESOLVE_* flags; no libc has a wrapper. -1 and errno on failure. */
 int fd_open2(int dir, const char *path, int flags, unsigned long long resolve);
 

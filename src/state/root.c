@@ -265,7 +265,6 @@ static bool was_moved(const struct search *c)
 {
 	const char *old = git_read_text(c->git, "gitdir");
 	struct stat there, back, mine;
-	long long apart;
 
 	if (!old || !*old || lstat(path_join(c->git, old), &there) == 0 ||
 		(errno != ENOENT && errno != ENOTDIR))
@@ -273,8 +272,49 @@ static bool was_moved(const struct search *c)
 	if (lstat(path_join(c->git, "gitdir"), &back) < 0 ||
 		lstat(path_join(c->holder, ".git"), &mine) < 0 || !S_ISREG(mine.st_mode))
 		return false;
-	apart = changed_ms(&mine) - changed_ms(&back);
-	return apart > -SAME_MOMENT_MS && apart < SAME_MOMENT_MS;
+	return llabs(changed_ms(&mine) - changed_ms(&back)) < SAME_MOMENT_MS;
+}
+
+/*
+ * Like what --separate-git-dir makes. An ordinary repository, a bare one or one that works
+ * elsewhere is not: there the file does lie, and nobody is told how to make it true.
+ */
+static bool may_be_separate(const struct search *c)
+{
+	struct settings s;
+
+	if (!c->by || strcmp(c->git, c->common) || !strcmp(path_base(c->git), ".git") ||
+		git_exists(c->git, ".git"))
+		return false;
+	s = read_settings(c->git);
+	return !s.worktree && !s.bare;
+}
+
+/* By "$PWD", which is right for a path with any bytes in it. */
+static const char *remedy(const struct search *c)
+{
+	return mem_printf("`git config core.worktree \"$PWD\"` in %s directory",
+		strcmp(c->holder, c->dir) ? "that" : "this");
+}
+
+/* git has made the two in one moment, and writes down nothing there that points back. */
+static bool was_separated(struct search *c)
+{
+	struct stat mine;
+	long long git, file;
+
+	if (!may_be_separate(c) || lstat(path_join(c->holder, ".git"), &mine) < 0 ||
+		!S_ISREG(mine.st_mode))
+		return false;
+	git = fd_born_ms(c->git);
+	file = fd_born_ms(path_join(c->holder, ".git"));
+	if (git < 0 || file < 0 || llabs(git - file) >= SAME_MOMENT_MS)
+		return false;
+	c->note = mem_printf("%s is taken for the working tree of %s, as the two were made in "
+			     "one moment; %s makes it point back",
+		strcmp(c->holder, c->dir) ? shown(c->holder) : "this directory", shown(c->git),
+		remedy(c));
+	return true;
 }
 
 static bool is_inside(const struct search *c)
@@ -296,7 +336,7 @@ static bool is_believed(struct search *c)
 	if (is_inside(c))
 		return true;
 	if (same)
-		return works_in(c->git, c->holder);
+		return works_in(c->git, c->holder) || was_separated(c);
 	if (strcmp(path_parent(c->git), path_join(c->common, "worktrees")))
 		return false;
 	if (!c->by || git_points_back(c->git, c->holder))
@@ -309,36 +349,16 @@ static bool is_believed(struct search *c)
 	return true;
 }
 
-/*
- * Like what --separate-git-dir makes. Of an ordinary repository, a bare one or one that works
- * elsewhere nobody is told how to make it this directory's: there the file does lie.
- */
-static bool may_be_separate(const struct search *c)
-{
-	struct settings s;
-
-	if (!c->by || strcmp(c->git, c->common) || !strcmp(path_base(c->git), ".git") ||
-		git_exists(c->git, ".git"))
-		return false;
-	s = read_settings(c->git);
-	return !s.worktree && !s.bare;
-}
-
 static void note_unbelieved(struct search *c)
 {
-	const char *which = strcmp(c->holder, c->dir) ? "that" : "this";
-
 	note_alone(c, c->by ? c->by : "commondir file",
 		mem_printf("names %s, which does not point back",
 			shown(c->by ? c->names : c->common)));
 	if (!path_within(c->common, c->holder))
 		c->note = mem_printf("%s, and boxes there do not see that repository", c->note);
-	/* By "$PWD", which is right for a path with any bytes in it. */
 	if (may_be_separate(c))
-		c->note = mem_printf("%s; if it is %s directory's own, `git config "
-				     "core.worktree \"$PWD\"` in %s directory makes it point "
-				     "back",
-			c->note, which, which);
+		c->note = mem_printf("%s; if it is %s directory's own, %s makes it point back",
+			c->note, strcmp(c->holder, c->dir) ? "that" : "this", remedy(c));
 }
 
 /* The directory that stands for a git directory. */

@@ -25,14 +25,17 @@
  *   not exist any more, and .git, a plain file, is as old as gitdir. git writes the two in
  *   one moment, and a file's ctime, which moving its directory does not change, cannot be
  *   set; without that anybody could name a worktree that somebody once removed. After a copy,
- *   or a chmod of .git, `git worktree repair` is needed.
+ *   or a chmod of .git, `git worktree repair` is needed;
+ * - or, with a note, it is the working tree of --separate-git-dir, where git writes down
+ *   nothing that points back: the git directory is of no other directory, and it and .git, a
+ *   plain file, were made in one moment. When a file was made cannot be set either, and
+ *   no box can make a directory anew that is mounted there. After a copy, or for a repository
+ *   that was made separate later, `git config core.worktree DIRECTORY` is needed.
  *
  * In no case may what is named hold a .git of its own: it is then a project's files, dressed
  * up as a git directory. A claim that is not believed, or that git would stop at (a file it
  * cannot read, a repository that is gone), makes the directory with the .git its own root,
- * with a note. That goes for the working tree of --separate-git-dir, too: git writes down
- * nothing there that points back. `git config core.worktree DIRECTORY` does, and the note says
- * so where the repository could be such a one.
+ * with a note, which names the remedy where there is one.
  *
  * The same for a repository further up that is another user's, who is neither root nor the
  * owner of the directory asked about: git would not touch it, and in /tmp it is a trap.

@@ -12,6 +12,7 @@ import pathlib
 import random
 import shutil
 import subprocess
+import time
 
 import lib
 import pytest
@@ -139,7 +140,10 @@ PLACES = {
     "worktree of the bare one": ("{n}/bare-tree", "git"),
     "hidden bare": ("{n}/layout", "git"),
     "worktree of the hidden one": ("{n}/layout/main", "git"),
-    "separate git directory": ("{n}/separate", "{n}/separate"),
+    "separate git directory": ("{n}/separate", "moved"),
+    "worktree of the separate one": ("{n}/separate-tree", "git"),
+    "copy of the separate one": ("{n}/separate-copy", "{n}/separate-copy"),
+    "made separate later": ("{n}/later", "{n}/later"),
     "in the separate directory": ("{n}/separate-git/refs", "git"),
     "separate, but told": ("{n}/told", "git"),
     "through a link": ("{n}/link", "git"),
@@ -172,7 +176,7 @@ def clone(path, *options):
 
 
 def make_trees(top):
-    for name in ("repo", "empty", "gone", "repo/nested"):
+    for name in ("repo", "empty", "gone", "later", "repo/nested"):
         clone(top / name)
     for name in ("tree", "old", "before", "repo/inner"):
         git(top / "repo", "worktree", "add", "-q", "-b", name, top / name)
@@ -201,6 +205,15 @@ def make_separate(top):
     for name in ("separate", "told"):
         clone(top / name, "--separate-git-dir", top / f"{name}-git")
     git(top / "told", "config", "core.worktree", top / "told")
+    git(top / "separate", "worktree", "add", "-q", top / "separate-tree")
+
+
+def make_later(top):
+    """What looks like that, and was not made in one moment with the git directory."""
+    made = max((top / name / ".git").stat().st_ctime for name in ("separate", "later"))
+    time.sleep(max(0, made + 1.2 - time.time()))
+    do(top, "cp", "-a", "separate", "separate-copy")
+    git(top / "later", "init", "-q", "--separate-git-dir", top / "later-git")
 
 
 @functools.lru_cache(None)
@@ -216,6 +229,7 @@ def made(top, key):
     do(top, "ln", "-s", top / "repo" / ".git", "linked/.git")
     lib.make_file(top / "repo" / "invalid" / ".git", "nonsense\n")
     lib.make_file(top / "repo" / "broken" / ".git" / "config", "")
+    make_later(top)
     return top
 
 
@@ -258,7 +272,10 @@ def test_worktrees_share_one_id_and_strangers_do_not(layouts):
     top = made(layouts, "plain")
     shared = ("repo", "repo/src", "repo/.git", "tree", "moved", "moved-by-git", "repo/inner")
     assert len({find(top / name).id for name in shared}) == 1
+    separate = ("separate", "separate/src", "separate-tree", "separate-git")
+    assert len({find(top / name).id for name in separate}) == 1
     others = ["repo", "empty", "bare", "super", "super/sub", "repo/nested", "copy", "outside"]
+    others += ["separate", "separate-copy", "later", "told"]
     assert len({find(top / name).id for name in others}) == len(others)
 
 

@@ -349,8 +349,9 @@ def test_separate_git_directory(place, name):
     script = 'git status --short && echo EVIL >>"$0/hooks/x"; echo EVIL >>"$0/config"; ls "$0"'
     done = lib.box("sh", "-c", script, git, cwd=tree)
     assert done.returncode != 0 and b"HEAD" not in done.stdout
-    (note,) = notices(tree)
-    (remedy,) = re.findall("`(git config core.worktree [^`]*)` in this directory", note)
+    taken, left_out = notices(tree)
+    assert "made in one moment" in taken and "left out of the box" in left_out
+    (remedy,) = re.findall("`(git config core.worktree [^`]*)` in this directory", taken)
     assert lib.execute(["sh", "-c", remedy], cwd=tree).returncode == 0
     assert notices(tree) == []
     before = lib.state(git, "config"), lib.state(git, "hooks/x")
