@@ -200,6 +200,7 @@ struct broker {
 	bool ending;
 	bool trimmed; /* nothing happened since memory was given back */
 	uint64_t now; /* ms, CLOCK_MONOTONIC, of this round */
+	bool brisk;   /* what was waited for came soon, the last time */
 	uint64_t rounds;
 	uint64_t last_id;
 

@@ -103,6 +103,7 @@ static const uint16_t calls[] = {
 #endif
 	SYS_epoll_pwait,
 	SYS_epoll_ctl,
+	SYS_sched_yield,
 	SYS_clock_gettime,
 	SYS_getrandom,
 	SYS_madvise,

@@ -94,6 +94,46 @@ def test_many_dead_addresses_do_not_keep_the_broker_busy(lab):
     assert process.poll() is None
 
 
+BRISK = """
+import socket, sys
+s = socket.create_connection(("near.example.org", 7008), 20)
+s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+for _ in range(500):
+    s.send(b"p")
+    assert s.recv(1) == b"p"
+print("brisk", flush=True)
+sys.stdin.readline()
+s.send(b"t")
+print(sum(len(s.recv(1)) for _ in range(100)), flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_who_waits_sleeps(lab):
+    """After a server that answers at once: in silence, and with one that takes its time."""
+
+    def answer(connection, _):
+        while byte := connection.recv(1):
+            for _ in range(100 if byte == b"t" else 1):
+                connection.send(byte)
+                if byte == b"t":
+                    time.sleep(0.02)
+
+    lab.dns({"near.example.org": ["93.184.216.34"]})
+    lab.tcp("93.184.216.34", 7008, answer)
+    opts = ["--allow", "near.example.org:7008", "--", lib.PYTHON, "-c", BRISK]
+    process = lab.start([*ALLOW, *opts])
+    lib.read_until(process.stdout, b"brisk")
+    before = seconds_of(broker_of(process))
+    time.sleep(2)
+    silent = seconds_of(broker_of(process))
+    assert silent - before < 0.3
+    process.stdin.write(b"\n")
+    lib.read_until(process.stdout, b"100\n")
+    assert seconds_of(broker_of(process)) - silent < 0.3
+    process.communicate(b"\n", timeout=lib.TIMEOUT)
+
+
 def test_a_name_to_be_asked_about_is_not_looked_up(lab):
     """With --ask as without: what a lookup could tell the outside waits for the user."""
     lab.dns({"*.example.org": ["93.184.216.34"]})
