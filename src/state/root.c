@@ -297,14 +297,17 @@ static const char *remedy(const struct search *c)
 		strcmp(c->holder, c->dir) ? "that" : "this");
 }
 
-/* git has made the two in one moment, and writes down nothing there that points back. */
+/*
+ * git has made the two in one moment, and writes down nothing there that points back. Another
+ * name for that very file would be as old.
+ */
 static bool was_separated(struct search *c)
 {
 	struct stat mine;
 	long long git, file;
 
 	if (!may_be_separate(c) || lstat(path_join(c->holder, ".git"), &mine) < 0 ||
-		!S_ISREG(mine.st_mode))
+		!S_ISREG(mine.st_mode) || mine.st_nlink != 1)
 		return false;
 	git = fd_born_ms(c->git);
 	file = fd_born_ms(path_join(c->holder, ".git"));

@@ -28,9 +28,9 @@
  *   or a chmod of .git, `git worktree repair` is needed;
  * - or, with a note, it is the working tree of --separate-git-dir, where git writes down
  *   nothing that points back: the git directory is of no other directory, and it and .git, a
- *   plain file, were made in one moment. When a file was made cannot be set either, and
- *   no box can make a directory anew that is mounted there. After a copy, or for a repository
- *   that was made separate later, `git config core.worktree DIRECTORY` is needed.
+ *   plain file with one name, were made in one moment. That cannot be set either, and no box
+ *   can make a directory anew that is mounted there. After a copy, or for a repository that
+ *   was made separate later, `git config core.worktree DIRECTORY` is needed.
  *
  * In no case may what is named hold a .git of its own: it is then a project's files, dressed
  * up as a git directory. A claim that is not believed, or that git would stop at (a file it

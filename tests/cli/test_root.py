@@ -144,6 +144,7 @@ PLACES = {
     "worktree of the separate one": ("{n}/separate-tree", "git"),
     "copy of the separate one": ("{n}/separate-copy", "{n}/separate-copy"),
     "made separate later": ("{n}/later", "{n}/later"),
+    "the same file elsewhere": ("{n}/same", "{n}/same"),
     "in the separate directory": ("{n}/separate-git/refs", "git"),
     "separate, but told": ("{n}/told", "git"),
     "through a link": ("{n}/link", "git"),
@@ -202,7 +203,7 @@ def make_separate(top):
     clone(top / "layout" / ".bare", "--bare")
     lib.make_file(top / "layout" / ".git", "gitdir: ./.bare\n")
     git(top / "layout", "worktree", "add", "-q", "-b", "other", "main")
-    for name in ("separate", "told"):
+    for name in ("separate", "told", "twice"):
         clone(top / name, "--separate-git-dir", top / f"{name}-git")
     git(top / "told", "config", "core.worktree", top / "told")
     git(top / "separate", "worktree", "add", "-q", top / "separate-tree")
@@ -213,6 +214,8 @@ def make_later(top):
     made = max((top / name / ".git").stat().st_ctime for name in ("separate", "later"))
     time.sleep(max(0, made + 1.2 - time.time()))
     do(top, "cp", "-a", "separate", "separate-copy")
+    do(top, "mkdir", "same")
+    do(top, "ln", "twice/.git", "same/.git")
     git(top / "later", "init", "-q", "--separate-git-dir", top / "later-git")
 
 
