@@ -23,12 +23,23 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/fd.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "state/git-files.h"
 #include "state/root.h"
+
+/* In place of the library's: what a test makes, it makes in one moment. */
+static long long born_apart_ms;
+
+long long fd_born_ms(const char *path)
+{
+	static long long last;
+
+	return born_apart_ms < 0 ? -1 : (last += born_apart_ms);
+}
 
 enum { NORMAL_USER = 12345, STRANGER = 54321, PATIENCE = 20, DEEP = 17 };
 
@@ -52,6 +63,7 @@ static void clear_environment(void)
 static int set_up(void **state)
 {
 	clear_environment();
+	born_apart_ms = 1000;
 	alarm(PATIENCE);
 	strcpy(top, "/tmp/carrel-root-XXXXXX");
 	return mkdtemp(top) && chmod(top, 0755) == 0 ? 0 : -1;
@@ -315,6 +327,39 @@ static void a_separate_repository_can_be_told(void **state)
 	make_git("victim/.git");
 	make_file("liar/.git", "gitdir: ../victim/.git\n");
 	assert_null(strstr(find("liar").note, "git config"));
+}
+
+static void a_separate_repository_is_as_old_as_its_file(void **state)
+{
+	static const char *const others[] = { "[core]\nbare = true\n",
+		"[core]\nworktree = ../else\n" };
+
+	make_git("a-git");
+	make_file("a/.git", "gitdir: ../a-git\n");
+	make_dirs("a/sub");
+	make_dirs("b");
+	make_dirs("same");
+	make_git("victim/.git");
+	make_file("liar/.git", "gitdir: ../victim/.git\n");
+	assert_noted("a", "a", LONELY);
+	born_apart_ms = -1; /* as on a file system that does not say */
+	assert_noted("a", "a", LONELY);
+	born_apart_ms = 999;
+	assert_string_equal(find("a").common, in_top("a-git"));
+	assert_string_equal(find("a/sub").root, in_top("a-git"));
+	assert_non_null(strstr(find("a").note, "this directory is taken for the working tree"));
+	assert_non_null(strstr(find("a/sub").note, "in that directory makes it point back"));
+	assert_noted("liar", "liar", LONELY);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		make_file("a-git/config", others[i]);
+		assert_noted("a", "a", LONELY);
+	}
+	make_file("a-git/config", "");
+	make_link("b/.git", "../a/.git");
+	assert_noted("b", "b", LONELY);
+	assert_int_equal(link(in_top("a/.git"), in_top("same/.git")), 0);
+	assert_noted("same", "same", LONELY);
+	assert_noted("a", "a", LONELY);
 }
 
 static void a_file_may_name_another_worktree(void **state)
@@ -810,6 +855,7 @@ int main(void)
 		TEST(a_repository_inside_is_believed),
 		TEST(a_file_may_name_anybody),
 		TEST(a_separate_repository_can_be_told),
+		TEST(a_separate_repository_is_as_old_as_its_file),
 		TEST(a_file_may_name_another_worktree),
 		TEST(a_link_may_lead_anywhere),
 		TEST(a_commondir_may_name_anybody),
