@@ -198,9 +198,10 @@ struct broker {
 	int epoll, supervisor, listener, resolver;
 	int refused[2]; /* where the kernel says what it refused: IPv4, IPv6; or NONE */
 	bool ending;
-	bool trimmed; /* nothing happened since memory was given back */
-	uint64_t now; /* ms, CLOCK_MONOTONIC, of this round */
-	bool brisk;   /* what was waited for came soon, the last time */
+	bool trimmed;           /* nothing happened since memory was given back */
+	uint64_t now;           /* ms, CLOCK_MONOTONIC, of this round */
+	bool brisk;             /* what was waited for came soon, the last time */
+	uint64_t awake, waited; /* ns: that may be spent awake, as of that moment */
 	uint64_t rounds;
 	uint64_t last_id;
 

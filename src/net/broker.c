@@ -29,7 +29,9 @@ enum {
 	QUIET_MS = 500,
 	LAST_MS = 1000,
 	MOVED_MS = 1000,
-	AWAKE_NS = 100000,
+	AWAKE_NS = 100000,     /* before it sleeps, */
+	AWAKE_MOST = 50000000, /* in a burst, */
+	AWAKE_PART = 10,       /* and one part of so many after that */
 	/*
 	 * The kernel lets a user have 64 MiB of pipes, and gives tiny ones after that: to all
 	 * programs of the user. So a box has a part of it, 1 MiB each.
@@ -401,6 +403,15 @@ static void dispatch_all(const struct epoll_event *events, int n)
 			dispatch(&events[i]);
 }
 
+/* How long it may be awake for what does not come: a tenth of the time, and some at once. */
+static void fill_awake(uint64_t now)
+{
+	const uint64_t more = (now - broker.waited) / AWAKE_PART;
+
+	broker.awake = broker.awake + more < AWAKE_MOST ? broker.awake + more : AWAKE_MOST;
+	broker.waited = now;
+}
+
 /*
  * To sleep and be woken takes as long as a near server takes to answer. So what came soon the
  * last time is waited for awake, for a while, and whoever else has something to do goes first.
@@ -409,14 +420,19 @@ static void dispatch_all(const struct epoll_event *events, int n)
 static int await(struct epoll_event *events, int ms)
 {
 	const uint64_t began = broker_clock(CLOCK_MONOTONIC);
+	uint64_t now = began;
 	int n = 0;
 
-	while (broker.brisk && ms && n == 0) {
+	fill_awake(began);
+	broker.brisk &= ms && broker.awake >= AWAKE_NS;
+	while (broker.brisk && n == 0) {
 		n = epoll_wait(broker.epoll, events, EVENTS, 0);
 		if (n == 0)
 			sched_yield();
-		broker.brisk = broker_clock(CLOCK_MONOTONIC) - began < AWAKE_NS;
+		now = broker_clock(CLOCK_MONOTONIC);
+		broker.brisk = now - began < AWAKE_NS;
 	}
+	broker.awake -= now - began < broker.awake ? now - began : broker.awake;
 	if (n == 0) {
 		n = epoll_wait(broker.epoll, events, EVENTS, ms);
 		broker.brisk = n > 0 && broker_clock(CLOCK_MONOTONIC) - began < AWAKE_NS;
