@@ -11,7 +11,7 @@ long long fd_born_ms(const char *path)
 	struct statx st;
 
 	if (syscall(SYS_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &st) < 0 ||
-		!(st.stx_mask & STATX_BTIME))
+		!(st.stx_mask & STATX_BTIME) || st.stx_btime.tv_sec <= 0)
 		return -1;
 	return st.stx_btime.tv_sec * 1000 + st.stx_btime.tv_nsec / 1000000;
 }

@@ -204,12 +204,6 @@ static void hide_config(const struct harness *h, const struct job *job, struct r
  */
 static int find_commands(const struct job *job, struct request *r, struct fault *f)
 {
-	struct project p = { 0 };
-	const char *never;
-
-	if (survey_project(job->workspace, &p, f) < 0)
-		return -EINVAL;
-	never = program_never(job->workspace, p.root);
 	vec_each(e, &r->env) {
 		char real[PATH_MAX];
 		const char *program;
@@ -218,11 +212,11 @@ static int find_commands(const struct job *job, struct request *r, struct fault 
 		if (e->how != ENV_COMMAND)
 			continue;
 		program = strchr(e->argv[0], '/') ? realpath(e->argv[0], real)
-						  : program_find(e->argv[0], never);
+						  : program_find(e->argv[0], job->workspace);
 		if (!program)
 			return fault_set(f, 0, "%s: there is no program '%s'", e->why,
 				str_visible(e->argv[0]));
-		if (path_within(program, never) || path_within(program, job->workspace))
+		if (program_is_agents(program, job->workspace))
 			return fault_set(f, 0,
 				"%s: '%s' runs outside the box, and lies in the project, "
 				"where an agent can change it",

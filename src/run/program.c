@@ -1,4 +1,7 @@
 #include "run/program.h"
+#include "run/survey.h"
+#include "state/root.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/path.h"
@@ -23,12 +26,16 @@ static bool is_program(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-const char *program_never(const char *workspace, const char *project)
+bool program_is_agents(const char *path, const char *workspace)
 {
-	return path_within(workspace, project) ? project : workspace;
+	struct fault ignored = { 0 };
+	struct project p;
+
+	return survey_project(workspace, &p, &ignored) < 0 || path_within(path, workspace) ||
+		path_within(path, p.tree) || path_within(path, p.root);
 }
 
-const char *program_find(const char *name, const char *never)
+const char *program_find(const char *name, const char *workspace)
 {
 	const char *at = getenv("PATH");
 
@@ -38,7 +45,7 @@ const char *program_find(const char *name, const char *never)
 
 		at += n;
 		real = path[0] == '/' && is_program(path) ? fd_real_path(path) : NULL;
-		if (real && !path_within(real, never))
+		if (real && !program_is_agents(real, workspace))
 			return real;
 	}
 	return NULL;

@@ -1,16 +1,19 @@
 /*
  * run/program.h - programs of the host that carrel uses itself
  *
- * Found on the user's PATH, but never in the project, where an agent may have put one.
+ * Found on the user's PATH, but never in the workspace, in the working tree around it or in the
+ * project that it belongs to: an agent may have put one there.
  */
 #ifndef RUN_PROGRAM_H
 #define RUN_PROGRAM_H
 
-/* Below this no program is taken from: the workspace, or the project that it belongs to. */
-const char *program_never(const char *workspace, const char *project);
+#include <stdbool.h>
+
+/* Whether a canonical path lies there; so it does if that cannot be told. */
+bool program_is_agents(const char *path, const char *workspace);
 
 /* The canonical path of a program, or NULL. */
-const char *program_find(const char *name, const char *never);
+const char *program_find(const char *name, const char *workspace);
 
 /*
  * Run a program to its end, with no input, and take what it prints and complains of, up to

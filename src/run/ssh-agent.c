@@ -283,7 +283,7 @@ static int load(const struct plan *p, const char *program, const char *key, int 
 
 static int load_all(const struct plan *p, int dir, const char *socket, struct fault *f)
 {
-	const char *program = program_find("ssh-add", program_never(p->workspace, p->project));
+	const char *program = program_find("ssh-add", p->workspace);
 
 	if (!program)
 		return fault_set(f, 0, "ssh: there is no program 'ssh-add' on your PATH");
@@ -303,8 +303,7 @@ static int load_all(const struct plan *p, int dir, const char *socket, struct fa
 
 int ssh_agent_start(const struct plan *p, struct fault *f)
 {
-	const char *program =
-		program_find("ssh-agent", program_never(p->workspace, p->project));
+	const char *program = program_find("ssh-agent", p->workspace);
 	struct sigaction plain = { .sa_handler = SIG_DFL };
 	const char *path = socket_of(p), *socket = path_base(path);
 	auto_close int dir = -1;

@@ -24,6 +24,7 @@ struct search {
 	const char *common;
 	const char *by;    /* what leads to git: ".git file", ".git link"; NULL: it is there */
 	const char *names; /* what that says, as it stands there */
+	const char *file;  /* that says so */
 	const char *note;
 };
 
@@ -62,6 +63,7 @@ static enum git_kind follow_file(struct search *c, const char *dir, const char *
 	char *text = git_read_text(dir, name);
 
 	c->by = ".git file";
+	c->file = path_join(dir, name);
 	if (!text || !str_starts(text, "gitdir: ") || !text[8]) {
 		note_alone(c, c->by, "is none that git can read");
 		return GIT_BROKEN;
@@ -298,23 +300,25 @@ static const char *remedy(const struct search *c)
 }
 
 /*
- * git has made the two in one moment, and writes down nothing there that points back. Another
- * name for that very file would be as old.
+ * git has made the two in one moment, and writes down nothing there that points back. A file
+ * is as old as ever when it is given another name, or other words; its ctime tells. Times of
+ * another file system may be those of an image that somebody sent.
  */
 static bool was_separated(struct search *c)
 {
-	struct stat mine;
-	long long git, file;
+	struct stat file, git;
+	long long born;
 
-	if (!may_be_separate(c) || lstat(path_join(c->holder, ".git"), &mine) < 0 ||
-		!S_ISREG(mine.st_mode) || mine.st_nlink != 1)
+	if (!may_be_separate(c) || !c->file || lstat(c->file, &file) < 0 ||
+		!S_ISREG(file.st_mode) || file.st_nlink != 1 || stat(c->git, &git) < 0 ||
+		file.st_dev != git.st_dev)
 		return false;
-	git = fd_born_ms(c->git);
-	file = fd_born_ms(path_join(c->holder, ".git"));
-	if (git < 0 || file < 0 || llabs(git - file) >= SAME_MOMENT_MS)
+	born = fd_born_ms(c->git);
+	if (born < 0 || llabs(changed_ms(&file) - born) >= SAME_MOMENT_MS)
 		return false;
 	c->note = mem_printf("%s is taken for the working tree of %s, as the two were made in "
-			     "one moment; %s makes it point back",
+			     "one moment; if it is, %s makes it point back, if not, remove "
+			     "its .git",
 		strcmp(c->holder, c->dir) ? shown(c->holder) : "this directory", shown(c->git),
 		remedy(c));
 	return true;
@@ -395,6 +399,7 @@ int project_find(const char *dir, struct project *ret, struct fault *f)
 				     : c.dir;
 	*ret = (struct project){
 		.root = root,
+		.tree = kind == GIT_NONE ? c.dir : c.holder,
 		.id = mem_strndup(hash_hex(root, strlen(root)), ID_DIGITS),
 		.common = kind == GIT_FOUND ? c.common : NULL,
 		.note = c.note,

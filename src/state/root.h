@@ -27,10 +27,11 @@
  *   set; without that anybody could name a worktree that somebody once removed. After a copy,
  *   or a chmod of .git, `git worktree repair` is needed;
  * - or, with a note, it is the working tree of --separate-git-dir, where git writes down
- *   nothing that points back: the git directory is of no other directory, and it and .git, a
- *   plain file with one name, were made in one moment. That cannot be set either, and no box
- *   can make a directory anew that is mounted there. After a copy, or for a repository that
- *   was made separate later, `git config core.worktree DIRECTORY` is needed.
+ *   nothing that points back: the git directory is of no other directory, and .git, a plain
+ *   file with one name on the same file system, was last changed, by a rename, too, in the
+ *   moment in which the git directory was made. No box can make that one anew where it is
+ *   mounted. After a copy, or for a repository that was made separate later, `git config
+ *   core.worktree DIRECTORY` is needed.
  *
  * In no case may what is named hold a .git of its own: it is then a project's files, dressed
  * up as a git directory. A claim that is not believed, or that git would stop at (a file it
@@ -47,6 +48,7 @@ struct fault;
 
 struct project {
 	const char *root; /* the canonical directory that stands for the project */
+	const char *tree; /* that has the .git that was found, or is the git directory */
 	const char *id;   /* of it: the first 16 hex digits of root's SHA-256 */
 	const char
 		*common;  /* its common git directory, canonical; NULL: none that is believed */

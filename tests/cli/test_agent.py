@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -188,6 +189,42 @@ def test_a_program_of_the_project_gives_no_values(project):
     env = declare(project, command=["sh", "-c", "echo $TOKEN"], env={"TOKEN": "!pass show db"})
     done = lib.carrel("run", "-y", "x", env=env | path, cwd=project)
     assert lib.succeeded(done) == b"good\n"
+
+
+def layouts_of(project):
+    """(working trees of one project by name, each with the directory that one is in)"""
+    place = project.parent
+    lib.git("worktree", "add", "-q", place / "linked", cwd=project)
+    lib.git("clone", "-q", "--separate-git-dir", place / "apart.git", project, place / "apart",
+            cwd=place)  # fmt: skip
+    return {
+        "a directory of it": (project, project / "src"),
+        "a linked worktree": (place / "linked", place / "linked/src"),
+        "the main one of a linked worktree": (project, place / "linked"),
+        "one with a separate git directory": (place / "apart", place / "apart/src"),
+    }
+
+
+@pytest.mark.parametrize("which", ["a directory of it", "a linked worktree",
+    "the main one of a linked worktree", "one with a separate git directory"])  # fmt: skip
+def test_no_program_is_taken_from_the_working_tree(project, which):
+    """Nor from around the directory that one is in; a box there may have written it."""
+    tree, here = layouts_of(project)[which]
+    tools = lib.make_dir(tree / "tools")
+    lib.succeeded(lib.box("sh", "-c", "echo '#!/bin/sh' >tools/pass; chmod 755 tools/pass", cwd=tree))
+    assert os.access(tools / "pass", os.X_OK)
+    manifest = lib.make_dir(project.parent / "manifest")
+    path = {"PATH": f"{tools}:/usr/bin:/bin"}
+    for value in ("!pass show db", f"!{tools}/pass"):
+        env = declare(manifest, env={"TOKEN": value}) | path
+        done = lib.carrel("run", "-y", "-m", manifest / "carrel.json", "x", env=env, cwd=here)
+        lib.failed_clearly(done, "TOKEN", "pass")
+    # The control: the same program, where no agent of this project writes.
+    shutil.copy(tools / "pass", lib.make_dir(project.parent / "own") / "pass")
+    env = declare(manifest, env={"TOKEN": "!pass show db"}) | path
+    env["PATH"] += f":{project.parent / 'own'}"
+    done = lib.carrel("run", "-y", "-m", manifest / "carrel.json", "x", env=env, cwd=here)
+    lib.succeeded(done)
 
 
 # ---- names ------------------------------------------------------------------------------

@@ -145,6 +145,8 @@ PLACES = {
     "copy of the separate one": ("{n}/separate-copy", "{n}/separate-copy"),
     "made separate later": ("{n}/later", "{n}/later"),
     "the same file elsewhere": ("{n}/same", "{n}/same"),
+    "an old file by that name": ("{n}/renamed", "{n}/renamed"),
+    "separate and moved": ("{n}/apart-moved", "moved"),
     "in the separate directory": ("{n}/separate-git/refs", "git"),
     "separate, but told": ("{n}/told", "git"),
     "through a link": ("{n}/link", "git"),
@@ -203,17 +205,20 @@ def make_separate(top):
     clone(top / "layout" / ".bare", "--bare")
     lib.make_file(top / "layout" / ".git", "gitdir: ./.bare\n")
     git(top / "layout", "worktree", "add", "-q", "-b", "other", "main")
-    for name in ("separate", "told", "twice"):
+    for name in ("separate", "told", "twice", "apart"):
         clone(top / name, "--separate-git-dir", top / f"{name}-git")
+    lib.make_file(top / "renamed" / "notes", "gitdir: ../apart-git\n")
     git(top / "told", "config", "core.worktree", top / "told")
     git(top / "separate", "worktree", "add", "-q", top / "separate-tree")
 
 
 def make_later(top):
     """What looks like that, and was not made in one moment with the git directory."""
-    made = max((top / name / ".git").stat().st_ctime for name in ("separate", "later"))
+    made = max((top / name / ".git").stat().st_ctime for name in ("apart", "later"))
     time.sleep(max(0, made + 1.2 - time.time()))
     do(top, "cp", "-a", "separate", "separate-copy")
+    do(top, "mv", "renamed/notes", "renamed/.git")
+    do(top, "mv", "apart", "apart-moved")
     do(top, "mkdir", "same")
     do(top, "ln", "twice/.git", "same/.git")
     git(top / "later", "init", "-q", "--separate-git-dir", top / "later-git")
@@ -354,6 +359,18 @@ def test_other_filesystem(layouts, place, across):
     assert (done.returncode == 0) == passes, done
     assert common == (said.removesuffix(b"\n") if passes else b"")
     assert root == os.fsencode(repo if passes else repo / "mnt" / "a")
+
+
+def test_separate_on_another_filesystem(place):
+    """Its times may be those of an image that somebody sent."""
+    lib.make_dir(place / "mnt")
+    made = "git init -q --separate-git-dir mnt/git tree && cd tree && printf .\\\\0 | "
+    for mount, git in (("mount -t tmpfs none mnt && ", place / "mnt/git"), ("", None)):
+        done = lib.execute(["unshare", "-Urm", "sh", "-c", f'{mount}{made}"$0"', helper()],
+                           cwd=place)  # fmt: skip
+        ((root, _, _, note, _),) = fields(done, 1)
+        assert root == os.fsencode(place / "tree" if git else place / "mnt/git"), note
+        lib.remove(place / "tree")
 
 
 # ---- layouts that nobody would make -----------------------------------------------------

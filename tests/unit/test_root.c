@@ -32,13 +32,11 @@
 #include "state/root.h"
 
 /* In place of the library's: what a test makes, it makes in one moment. */
-static long long born_apart_ms;
+static long long born_ms;
 
 long long fd_born_ms(const char *path)
 {
-	static long long last;
-
-	return born_apart_ms < 0 ? -1 : (last += born_apart_ms);
+	return born_ms;
 }
 
 enum { NORMAL_USER = 12345, STRANGER = 54321, PATIENCE = 20, DEEP = 17 };
@@ -63,7 +61,7 @@ static void clear_environment(void)
 static int set_up(void **state)
 {
 	clear_environment();
-	born_apart_ms = 1000;
+	born_ms = 1000; /* long ago */
 	alarm(PATIENCE);
 	strcpy(top, "/tmp/carrel-root-XXXXXX");
 	return mkdtemp(top) && chmod(top, 0755) == 0 ? 0 : -1;
@@ -168,6 +166,11 @@ static void assert_noted(const char *dir, const char *root, const char *why)
 }
 
 #define LONELY "does not point back: this directory has an instance of its own"
+
+static void wait_a_moment(void)
+{
+	usleep(1200 * 1000);
+}
 
 /* ---- honest ones ---- */
 
@@ -329,37 +332,87 @@ static void a_separate_repository_can_be_told(void **state)
 	assert_null(strstr(find("liar").note, "git config"));
 }
 
+static long long changed_ms(const char *name)
+{
+	struct stat st;
+
+	assert_int_equal(lstat(in_top(name), &st), 0);
+	return st.st_ctim.tv_sec * 1000 + st.st_ctim.tv_nsec / 1000000;
+}
+
+static void assert_separate(const char *dir, const char *git, const char *why)
+{
+	struct project p = find(dir);
+
+	assert_string_equal(p.root, in_top(git));
+	assert_string_equal(p.common, in_top(git));
+	assert_non_null(p.note);
+	assert_non_null(strstr(p.note, why));
+}
+
 static void a_separate_repository_is_as_old_as_its_file(void **state)
+{
+	static const long long others[] = { 1000, -1000, -1 };
+
+	make_git("a-git");
+	make_file("a/.git", "gitdir: ../a-git\n");
+	make_dirs("a/sub");
+	assert_noted("a", "a", LONELY);
+	for (int apart = -999; apart <= 999; apart += 999) {
+		born_ms = changed_ms("a/.git") + apart;
+		assert_separate("a", "a-git", "this directory is taken for the working tree");
+		assert_separate("a/sub", "a-git", "in that directory makes it point back");
+	}
+	/* The last is of a file system that does not say. */
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		born_ms = others[i] == -1 ? -1 : changed_ms("a/.git") + others[i];
+		assert_noted("a", "a", LONELY);
+	}
+}
+
+/* As old as it is, and something else. */
+static void what_is_as_old_and_no_separate_repository(void **state)
 {
 	static const char *const others[] = { "[core]\nbare = true\n",
 		"[core]\nworktree = ../else\n" };
 
 	make_git("a-git");
 	make_file("a/.git", "gitdir: ../a-git\n");
-	make_dirs("a/sub");
-	make_dirs("b");
-	make_dirs("same");
 	make_git("victim/.git");
 	make_file("liar/.git", "gitdir: ../victim/.git\n");
-	assert_noted("a", "a", LONELY);
-	born_apart_ms = -1; /* as on a file system that does not say */
-	assert_noted("a", "a", LONELY);
-	born_apart_ms = 999;
-	assert_string_equal(find("a").common, in_top("a-git"));
-	assert_string_equal(find("a/sub").root, in_top("a-git"));
-	assert_non_null(strstr(find("a").note, "this directory is taken for the working tree"));
-	assert_non_null(strstr(find("a/sub").note, "in that directory makes it point back"));
+	born_ms = changed_ms("liar/.git");
 	assert_noted("liar", "liar", LONELY);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
 		make_file("a-git/config", others[i]);
 		assert_noted("a", "a", LONELY);
 	}
 	make_file("a-git/config", "");
-	make_link("b/.git", "../a/.git");
-	assert_noted("b", "b", LONELY);
+	born_ms = changed_ms("a/.git");
+	assert_separate("a", "a-git", "");
+	make_dirs("link");
+	make_link("link/.git", "../a/.git");
+	assert_noted("link", "link", LONELY);
+	make_dirs("same");
 	assert_int_equal(link(in_top("a/.git"), in_top("same/.git")), 0);
+	born_ms = changed_ms("a/.git");
 	assert_noted("same", "same", LONELY);
 	assert_noted("a", "a", LONELY);
+}
+
+/* By the environment, which may name a file of any name: that one counts. */
+static void a_separate_file_of_the_environment(void **state)
+{
+	make_git("a-git");
+	make_file("a/.git", "gitdir: ../a-git\n");
+	make_file("a/file", "gitdir: ../a-git\n");
+	born_ms = changed_ms("a/.git");
+	setenv("GIT_DIR", in_top("a/file"), 1);
+	assert_separate("a", "a-git", "");
+	wait_a_moment();
+	assert_int_equal(chmod(in_top("a/file"), 0600), 0);
+	assert_noted("a", "a", LONELY);
+	unsetenv("GIT_DIR");
+	assert_separate("a", "a-git", "");
 }
 
 static void a_file_may_name_another_worktree(void **state)
@@ -425,11 +478,6 @@ static void a_project_dressed_up_as_a_git_directory(void **state)
 	make_git("fair"); /* without the .git it is what it says */
 	make_worktree("fair", "w", "tree");
 	assert_belongs("tree", "fair", "fair");
-}
-
-static void wait_a_moment(void)
-{
-	usleep(1200 * 1000);
 }
 
 static void a_moved_worktree_is_taken_with_a_note(void **state)
@@ -856,6 +904,8 @@ int main(void)
 		TEST(a_file_may_name_anybody),
 		TEST(a_separate_repository_can_be_told),
 		TEST(a_separate_repository_is_as_old_as_its_file),
+		TEST(what_is_as_old_and_no_separate_repository),
+		TEST(a_separate_file_of_the_environment),
 		TEST(a_file_may_name_another_worktree),
 		TEST(a_link_may_lead_anywhere),
 		TEST(a_commondir_may_name_anybody),
