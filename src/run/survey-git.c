@@ -164,10 +164,14 @@ static void protect_git_dir(struct host *h, const char *root, const char *dir, i
 	protect_modules(h, root, path_join(dir, "modules"), depth);
 }
 
-/* Named and made like one; a workspace that was dressed up as one has its own .git. */
+/*
+ * Named and made like one; a workspace that was dressed up as one has its own .git. Beside
+ * their worktrees many people call it .bare.
+ */
 static bool is_git_dir(const char *dir)
 {
-	return str_ends(dir, ".git") && git_exists(dir, "HEAD") && git_exists(dir, "objects") &&
+	return (str_ends(dir, ".git") || !strcmp(path_base(dir), ".bare")) &&
+		git_exists(dir, "HEAD") && git_exists(dir, "objects") &&
 		!git_exists(dir, ".git");
 }
 
@@ -207,9 +211,9 @@ static int note_left_out(struct host *h, const char *names, struct fault *f)
 	if (rc < 0 || (p.note && !p.common))
 		return rc;
 	vec_push(&h->notices,
-		mem_printf(
-			"the .git file names %s, which is left out of the box: only a git "
-			"directory that points back, with a name that ends in .git, is in it",
+		mem_printf("the .git file names %s, which is left out of the box: only a git "
+			   "directory that points back, with a name that ends in .git or is "
+			   ".bare, is in it",
 			str_visible(names)));
 	return 0;
 }

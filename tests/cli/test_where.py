@@ -300,6 +300,23 @@ def test_worktree_cannot_change_what_the_repository_executes(project, worktree):
     assert (main / "description").read_text() == "x\n"
 
 
+@pytest.mark.parametrize("name", [".bare", "project.git"])
+def test_worktrees_beside_their_repository(project, place, name):
+    """There is no main tree, and git works in each of them; hooks stay as they are."""
+    bare = place / "layout" / name
+    lib.git("clone", "-q", "--bare", project, bare, cwd=place)
+    lib.git("worktree", "add", "-q", "-b", "linked", "../linked", cwd=bare)
+    tree = place / "layout" / "linked"
+    script = "git status --short && echo x >f && git add f && git -c user.name=A -c user.email=a@b "
+    lib.succeeded(lib.box("sh", "-c", script + "commit -q -m two", cwd=tree))
+    assert lib.git("log", "--format=%s", "linked", cwd=bare) == "two\none\n"
+    before = lib.state(bare, "config"), lib.state(bare, "hooks")
+    evil = 'echo EVIL >>"$0/config"; echo EVIL >"$0/hooks/post-commit"; mv "$0/hooks" "$0/x"; true'
+    lib.succeeded(lib.box("sh", "-c", evil, bare, cwd=tree))
+    assert (lib.state(bare, "config"), lib.state(bare, "hooks")) == before
+    assert not (bare / "hooks/post-commit").exists()
+
+
 def test_worktree_does_not_show_the_main_tree(project, worktree):
     """Only the repository is in the box, not the other working tree with its secrets."""
     done = lib.box("sh", "-c", f"cat {project}/.env; cat {project}/src/main.c", cwd=worktree)
