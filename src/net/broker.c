@@ -93,6 +93,11 @@ int broker_rewatch(int fd, enum watch what, unsigned int index, uint32_t events)
 	return control(EPOLL_CTL_MOD, fd, what, index, events);
 }
 
+int broker_unwatch(int fd)
+{
+	return control(EPOLL_CTL_DEL, fd, 0, 0, 0);
+}
+
 /* Waits when the supervisor is behind. When it is gone there is nothing left to do. */
 void broker_event(struct net_event *e)
 {

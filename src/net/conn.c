@@ -155,12 +155,10 @@ void conn_end(struct conn *c, bool orderly)
 	conn_close_dials(c);
 	flow_close(&c->up);
 	flow_close(&c->down);
-	if (orderly) {
+	if (orderly)
 		conn_set_reset(c->client, false);
-		conn_set_reset(c->server, false);
-	}
 	fd_close(&c->client);
-	fd_close(&c->server);
+	conn_leave(c, orderly);
 	conn_set_state(c, CONN_OVER);
 	c->next = broker.over;
 	broker.over = (int)conn_index(c);

@@ -50,7 +50,8 @@ uint64_t conn_tick_lookups(void);
 void conn_answer(struct conn *c, bool allowed, int error);
 
 /* dial.c */
-void conn_dial(struct conn *c); /* one of its candidates */
+void conn_dial(struct conn *c);                /* one of its candidates */
+void conn_leave(struct conn *c, bool orderly); /* its server */
 uint64_t conn_tick_dialling(void);
 
 #endif

@@ -6,11 +6,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum {
+	READY = 2, /* sockets of each family */
 	GIVE_UP_MS = 30000,
 	HEAD_START_MS = 250,
 	PATIENCE_MS = 2500, /* with an attempt, where others wait for its place */
@@ -39,11 +42,15 @@ static socklen_t socket_address(const struct address *a, uint16_t port, union an
 	return sizeof(ret->v6);
 }
 
-/* To make a socket takes a while. So the next one is made when there is time for that. */
+/*
+ * To make a socket takes a while. So the next one is made when there is time for that, and one
+ * that has been used is used again.
+ */
 static struct {
-	int fd;
+	int fd[READY];
+	unsigned int n;
 	bool wanted;
-} ready[2] = { { .fd = NONE }, { .fd = NONE } };
+} ready[2];
 
 static int make_socket(int family)
 {
@@ -54,28 +61,70 @@ static int make_socket(int family)
 	return fd;
 }
 
+static void keep(bool v6, int fd)
+{
+	if (fd >= 0)
+		ready[v6].fd[ready[v6].n++] = fd;
+}
+
 static int get_socket(int family)
 {
 	const bool v6 = family == AF_INET6;
-	int fd = take_fd(&ready[v6].fd);
 
 	ready[v6].wanted = true;
-	return fd >= 0 ? fd : make_socket(family);
+	return ready[v6].n ? ready[v6].fd[--ready[v6].n] : make_socket(family);
+}
+
+/* Nothing of it is left in the kernel, but for what remembers that it was. */
+static bool is_over(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t size = offsetof(struct tcp_info, tcpi_ca_state);
+
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+		info.tcpi_state == TCP_CLOSE;
+}
+
+/*
+ * One whose connection is to be reset, or has come to its end on both sides. To be unconnected
+ * is a reset for all others, and what they have not sent yet would be lost.
+ */
+static bool use_again(struct conn *c, bool orderly)
+{
+	const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+	const bool v6 = c->address.family != ADDRESS_V4;
+
+	if (c->inbound || ready[v6].n == READY || (orderly && !is_over(c->server)) ||
+		(c->server_watch && broker_unwatch(c->server) < 0) ||
+		connect(c->server, &nobody, sizeof(nobody)) < 0)
+		return false;
+	keep(v6, take_fd(&c->server));
+	return true;
+}
+
+void conn_leave(struct conn *c, bool orderly)
+{
+	if (c->server == NONE || use_again(c, orderly))
+		return;
+	if (orderly)
+		conn_set_reset(c->server, false);
+	fd_close(&c->server);
 }
 
 void conn_prepare(void)
 {
 	for (int v6 = 0; v6 < 2; v6++) {
-		if (ready[v6].wanted && ready[v6].fd < 0)
-			ready[v6].fd = make_socket(v6 ? AF_INET6 : AF_INET);
+		if (ready[v6].wanted && !ready[v6].n)
+			keep(v6, make_socket(v6 ? AF_INET6 : AF_INET));
 		ready[v6].wanted = false;
 	}
 }
 
 void conn_unprepare(void)
 {
-	fd_close(&ready[0].fd);
-	fd_close(&ready[1].fd);
+	for (int v6 = 0; v6 < 2; v6++)
+		while (ready[v6].n)
+			close(ready[v6].fd[--ready[v6].n]);
 }
 
 static bool is_connected(int fd)

@@ -1,5 +1,6 @@
 """Answers and peers outside that once made the broker spin, stall or let go of something."""
 
+import collections
 import contextlib
 import os
 import pathlib
@@ -132,6 +133,70 @@ def test_who_waits_sleeps(lab):
     lib.read_until(process.stdout, b"100\n")
     assert seconds_of(broker_of(process)) - silent < 0.3
     process.communicate(b"\n", timeout=lib.TIMEOUT)
+
+
+ONE_AFTER_THE_OTHER = """
+import socket, struct
+def all_of(s):
+    return b"".join(iter(lambda: s.recv(65536), b""))
+for n in range(100):
+    for host in ("93.184.216.34", "2606:2800:220::34"):
+        s = socket.create_connection((host, 7009), 20)
+        s.settimeout(None)
+        s.sendall(b"left %d " % n * 1000)
+        s.recv(1)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.close()
+        s = socket.create_connection((host, 7010), 20)
+        s.sendall(b"said %d" % n)
+        s.shutdown(socket.SHUT_WR)
+        assert all_of(s) == b"said %d" % n * 2, "an orderly end"
+        s.close()
+        s = socket.create_connection((host, 7011), 20)
+        assert all_of(s) == b"the server's end"
+        s.close()
+        s = socket.create_connection((host, 7012), 20)
+        try:
+            s.sendall(b"x")
+            raise SystemExit(all_of(s))
+        except ConnectionResetError:
+            s.close()
+print("good")
+"""
+
+
+def test_nothing_is_left_of_the_connection_before(lab):
+    """One was reset with much under way to both sides, the next ones end in order."""
+    ends = collections.Counter()
+
+    def pour(connection, _):
+        try:
+            while True:
+                connection.sendall(b"left" * 16384)
+        except OSError:
+            ends["reset"] += 1
+
+    def echo(connection, entry):
+        while said := connection.recv(100):
+            entry.got += said
+        connection.sendall(entry.got * 2)
+        ends["end"] += 1
+
+    def leave(connection, _):
+        connection.sendall(b"the server's end")
+
+    def reset(connection, _):
+        connection.recv(1)
+        connection.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")  # SO_LINGER: close() resets
+
+    for address in ("93.184.216.34", "2606:2800:220::34"):
+        for port, handler in ((7009, pour), (7010, echo), (7011, leave), (7012, reset)):
+            lab.tcp(address, port, handler)
+    argv = ["run", "-y", "--network", "open", "--", lib.PYTHON, "-c", ONE_AFTER_THE_OTHER]
+    assert lib.succeeded(lab.run(argv)) == b"good\n"
+    lib.wait_for(lambda: ends == {"reset": 200, "end": 200}, "all ends")
+    assert {e.got for e in lab.heard("tcp", port=7010)} == {b"said %d" % n for n in range(100)}
+    assert len(lab.heard("tcp", port=7011)) == 200
 
 
 def test_a_name_to_be_asked_about_is_not_looked_up(lab):
