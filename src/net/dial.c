@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 enum {
-	READY = 2, /* sockets of each family */
 	GIVE_UP_MS = 30000,
 	HEAD_START_MS = 250,
 	PATIENCE_MS = 2500, /* with an attempt, where others wait for its place */
@@ -43,14 +42,19 @@ static socklen_t socket_address(const struct address *a, uint16_t port, union an
 }
 
 /*
- * To make a socket takes a while. So the next one is made when there is time for that, and one
- * that has been used is used again.
+ * To make a socket takes a while. So the next one is made when there is time for that, and the
+ * last one that has been used is used again. That is for the same server alone: the kernel
+ * numbers its bytes on from where it was, and nobody else is to know that.
  */
 static struct {
-	int fd[READY];
-	unsigned int n;
+	int fd;
 	bool wanted;
-} ready[2];
+} ready[2] = { { .fd = NONE }, { .fd = NONE } };
+
+static struct {
+	int fd;
+	struct address to;
+} used = { .fd = NONE };
 
 static int make_socket(int family)
 {
@@ -61,18 +65,16 @@ static int make_socket(int family)
 	return fd;
 }
 
-static void keep(bool v6, int fd)
+static int get_socket(const struct address *to)
 {
-	if (fd >= 0)
-		ready[v6].fd[ready[v6].n++] = fd;
-}
+	const bool v6 = to->family != ADDRESS_V4;
+	int fd;
 
-static int get_socket(int family)
-{
-	const bool v6 = family == AF_INET6;
-
+	if (used.fd != NONE && address_equal(&used.to, to))
+		return take_fd(&used.fd);
+	fd = take_fd(&ready[v6].fd);
 	ready[v6].wanted = true;
-	return ready[v6].n ? ready[v6].fd[--ready[v6].n] : make_socket(family);
+	return fd >= 0 ? fd : make_socket(v6 ? AF_INET6 : AF_INET);
 }
 
 /* Nothing of it is left in the kernel, but for what remembers that it was. */
@@ -92,13 +94,14 @@ static bool is_over(int fd)
 static bool use_again(struct conn *c, bool orderly)
 {
 	const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
-	const bool v6 = c->address.family != ADDRESS_V4;
 
-	if (c->inbound || ready[v6].n == READY || (orderly && !is_over(c->server)) ||
+	if (c->inbound || (orderly && !is_over(c->server)) ||
 		(c->server_watch && broker_unwatch(c->server) < 0) ||
 		connect(c->server, &nobody, sizeof(nobody)) < 0)
 		return false;
-	keep(v6, take_fd(&c->server));
+	fd_close(&used.fd);
+	used.fd = take_fd(&c->server);
+	used.to = c->address;
 	return true;
 }
 
@@ -114,17 +117,17 @@ void conn_leave(struct conn *c, bool orderly)
 void conn_prepare(void)
 {
 	for (int v6 = 0; v6 < 2; v6++) {
-		if (ready[v6].wanted && !ready[v6].n)
-			keep(v6, make_socket(v6 ? AF_INET6 : AF_INET));
+		if (ready[v6].wanted && ready[v6].fd < 0)
+			ready[v6].fd = make_socket(v6 ? AF_INET6 : AF_INET);
 		ready[v6].wanted = false;
 	}
 }
 
 void conn_unprepare(void)
 {
-	for (int v6 = 0; v6 < 2; v6++)
-		while (ready[v6].n)
-			close(ready[v6].fd[--ready[v6].n]);
+	fd_close(&ready[0].fd);
+	fd_close(&ready[1].fd);
+	fd_close(&used.fd);
 }
 
 static bool is_connected(int fd)
@@ -161,7 +164,7 @@ static bool dial_one(struct conn *c, const struct address *a, int slot)
 	struct dial *d = &c->dial;
 	union any_address to;
 	socklen_t size = socket_address(a, c->port, &to);
-	int fd = get_socket(to.any.sa_family);
+	int fd = get_socket(a);
 	unsigned int i;
 
 	if (fd < 0 || (connect(fd, &to.any, size) < 0 && errno != EINPROGRESS)) {

@@ -97,7 +97,7 @@ def test_many_dead_addresses_do_not_keep_the_broker_busy(lab):
 
 BRISK = """
 import socket, sys
-s = socket.create_connection(("near.example.org", 7008), 20)
+s = socket.create_connection(("near.example.org", 7020), 20)
 s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 for _ in range(500):
     s.send(b"p")
@@ -121,8 +121,8 @@ def test_who_waits_sleeps(lab):
                     time.sleep(0.02)
 
     lab.dns({"near.example.org": ["93.184.216.34"]})
-    lab.tcp("93.184.216.34", 7008, answer)
-    opts = ["--allow", "near.example.org:7008", "--", lib.PYTHON, "-c", BRISK]
+    lab.tcp("93.184.216.34", 7020, answer)
+    opts = ["--allow", "near.example.org:7020", "--", lib.PYTHON, "-c", BRISK]
     process = lab.start([*ALLOW, *opts])
     lib.read_until(process.stdout, b"brisk")
     before = seconds_of(broker_of(process))
@@ -141,21 +141,21 @@ def all_of(s):
     return b"".join(iter(lambda: s.recv(65536), b""))
 for n in range(100):
     for host in ("93.184.216.34", "2606:2800:220::34"):
-        s = socket.create_connection((host, 7009), 20)
+        s = socket.create_connection((host, 7021), 20)
         s.settimeout(None)
         s.sendall(b"left %d " % n * 1000)
         s.recv(1)
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         s.close()
-        s = socket.create_connection((host, 7010), 20)
+        s = socket.create_connection((host, 7022), 20)
         s.sendall(b"said %d" % n)
         s.shutdown(socket.SHUT_WR)
         assert all_of(s) == b"said %d" % n * 2, "an orderly end"
         s.close()
-        s = socket.create_connection((host, 7011), 20)
+        s = socket.create_connection((host, 7023), 20)
         assert all_of(s) == b"the server's end"
         s.close()
-        s = socket.create_connection((host, 7012), 20)
+        s = socket.create_connection((host, 7024), 20)
         try:
             s.sendall(b"x")
             raise SystemExit(all_of(s))
@@ -190,13 +190,13 @@ def test_nothing_is_left_of_the_connection_before(lab):
         connection.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")  # SO_LINGER: close() resets
 
     for address in ("93.184.216.34", "2606:2800:220::34"):
-        for port, handler in ((7009, pour), (7010, echo), (7011, leave), (7012, reset)):
+        for port, handler in ((7021, pour), (7022, echo), (7023, leave), (7024, reset)):
             lab.tcp(address, port, handler)
     argv = ["run", "-y", "--network", "open", "--", lib.PYTHON, "-c", ONE_AFTER_THE_OTHER]
     assert lib.succeeded(lab.run(argv)) == b"good\n"
     lib.wait_for(lambda: ends == {"reset": 200, "end": 200}, "all ends")
-    assert {e.got for e in lab.heard("tcp", port=7010)} == {b"said %d" % n for n in range(100)}
-    assert len(lab.heard("tcp", port=7011)) == 200
+    assert {e.got for e in lab.heard("tcp", port=7022)} == {b"said %d" % n for n in range(100)}
+    assert len(lab.heard("tcp", port=7023)) == 200
 
 
 def test_a_name_to_be_asked_about_is_not_looked_up(lab):

@@ -229,4 +229,5 @@ def test_a_flood_is_bounded(here):
     assert [e["address"] for e in told][-1] == V4, "it goes on after that"
     assert here.heard("udp") == []
     said = done.stderr.decode()
-    assert f"limits reached: {LIMIT}" in said and "3 refused: " in said
+    # The one that floods first may have had all that there was to tell for the other.
+    assert f"limits reached: {LIMIT}" in said and re.search("[23] refused: ", said), said

@@ -5,6 +5,7 @@ connections would be the box's own.
 """
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -14,7 +15,7 @@ import pytest
 from lab import Lab
 from test_broker_faults import broker_of
 
-V4, V6 = "93.184.230.34", "2606:2800:230::34"
+V4, V6, OTHER = "93.184.230.34", "2606:2800:230::34", "93.184.230.35"
 pytestmark = pytest.mark.usefixtures("project")
 OPEN = ["run", "-y", "--network", "open", "--", lib.PYTHON, "-c"]
 
@@ -235,6 +236,46 @@ def test_a_connection_is_told_of_before_its_bytes(lab):
 
     dialled, sent = first("connect(", "htons(8080)"), first("sendto(", "a byte of the box")
     assert any(call.startswith("sendmsg(3,") for call in calls[dialled:sent]), calls
+
+
+IN_TURN = f"""
+import socket, struct, sys
+for host in ("{V4}", "{V4}", "{V4}", "{OTHER}", "{OTHER}", "{V4}"):
+    s = socket.create_connection((host, 8080), 20)
+    s.sendall(b"x")
+    s.recv(100)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+    print("there", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
+def test_a_socket_is_used_again_for_the_same_server_alone(lab):
+    """Its first sequence number follows from those that the last server saw."""
+    lab.tcp(OTHER, 8080, serve)
+    process = lab.start([*OPEN, IN_TURN])
+    lib.read_until(process.stdout, b"there")
+    trace, used = lib.current.home / "trace", {}
+    strace = subprocess.Popen(["strace", "-e", "socket,connect,close", "-o", trace, "-p",
+                               str(broker_of(process))], stderr=subprocess.PIPE)  # fmt: skip
+    lib.started.append(strace)
+    lib.read_until(strace.stderr, b"attached")
+    for _ in range(5):
+        process.stdin.write(b"\n")
+        lib.read_until(process.stdout, b"there")
+    process.communicate(b"\n", timeout=lib.TIMEOUT)
+    strace.wait(lib.TIMEOUT)
+    again = 0
+    for call in trace.read_text().splitlines():
+        if new := re.match(r"socket\(.* = (\d+)$|close\((\d+)\)", call):
+            used.pop(new[1] or new[2], None)
+        if dialled := re.match(rf"connect\((\d+), .*htons\(8080\).*\"({V4}|{OTHER})\"", call):
+            assert used.get(dialled[1], dialled[2]) == dialled[2], call
+            again += dialled[1] in used
+            used[dialled[1]] = dialled[2]
+    assert again >= 2 and set(used.values()) <= {V4, OTHER}, trace.read_text()
 
 
 def test_a_broker_killed_at_any_moment(lab):
