@@ -199,8 +199,8 @@ static void hide_config(const struct harness *h, const struct job *job, struct r
 }
 
 /*
- * Programs that give values run here, outside of any box: never one that PATH finds in the
- * workspace, where an agent may have put it.
+ * Programs that give values run here, outside of any box: never one that an agent may have
+ * put where it is.
  */
 static int find_commands(const struct job *job, struct request *r, struct fault *f)
 {
@@ -214,12 +214,16 @@ static int find_commands(const struct job *job, struct request *r, struct fault 
 		program = strchr(e->argv[0], '/') ? realpath(e->argv[0], real)
 						  : program_find(e->argv[0], job->workspace);
 		if (!program)
-			return fault_set(f, 0, "%s: there is no program '%s'", e->why,
-				str_visible(e->argv[0]));
+			return fault_set(f, 0, "%s: there is no program '%s'%s", e->why,
+				str_visible(e->argv[0]),
+				strchr(e->argv[0], '/') ? ""
+							: " on your PATH, outside of the "
+							  "project and the directories "
+							  "around it");
 		if (program_is_agents(program, job->workspace))
 			return fault_set(f, 0,
-				"%s: '%s' runs outside the box, and lies in the project, "
-				"where an agent can change it",
+				"%s: '%s' runs outside the box, and lies in the project or "
+				"around it, where an agent can change it",
 				e->why, str_visible(e->argv[0]));
 		program = mem_strdup(program);
 		while (e->argv[n])

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/path.h"
+#include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,13 +27,33 @@ static bool is_program(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
+/* One that holds the user's home, or the system's programs, is nobody's workspace. */
+static bool could_be_workspace(const char *dir)
+{
+	static const char *const programs[] = { "/usr/bin", "/usr/sbin", "/usr/local/bin",
+		"/usr/local/sbin" };
+	const char *home = getenv("HOME");
+
+	home = home && home[0] == '/' ? fd_real_path(home) : NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++)
+		if (path_within(programs[i], dir))
+			return false;
+	return !home || !path_within(home, dir);
+}
+
 bool program_is_agents(const char *path, const char *workspace)
 {
 	struct fault ignored = { 0 };
 	struct project p;
 
-	return survey_project(workspace, &p, &ignored) < 0 || path_within(path, workspace) ||
-		path_within(path, p.tree) || path_within(path, p.root);
+	if (survey_project(workspace, &p, &ignored) < 0 || path_within(path, workspace) ||
+		path_within(path, p.tree) || path_within(path, p.root))
+		return true;
+	for (const char *dir = path_parent(workspace); could_be_workspace(dir);
+		dir = path_parent(dir))
+		if (path_within(path, dir))
+			return true;
+	return false;
 }
 
 const char *program_find(const char *name, const char *workspace)
@@ -49,6 +70,21 @@ const char *program_find(const char *name, const char *workspace)
 			return real;
 	}
 	return NULL;
+}
+
+void program_clean_path(const char *workspace)
+{
+	struct str clean = { 0 };
+
+	for (const char *at = getenv("PATH"); at && *at; at += *at == ':') {
+		const char *entry = mem_strndup(at, strcspn(at, ":")), *real;
+
+		at += strlen(entry);
+		real = entry[0] == '/' ? fd_real_path(entry) : NULL;
+		if (real && !program_is_agents(real, workspace))
+			str_addf(&clean, "%s%s", clean.len ? ":" : "", entry);
+	}
+	setenv("PATH", clean.len ? clean.p : "/usr/local/bin:/usr/bin:/bin", 1);
 }
 
 /* In the root directory: what an argument names is named whole. */

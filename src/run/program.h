@@ -1,8 +1,9 @@
 /*
  * run/program.h - programs of the host that carrel uses itself
  *
- * Found on the user's PATH, but never in the workspace, in the working tree around it or in the
- * project that it belongs to: an agent may have put one there.
+ * Found on the user's PATH, but never where an agent may have put one: in the workspace, in any
+ * directory that it lies in and that could have been one, in its working tree or in the
+ * project that it belongs to. What is a repository does not decide that: an agent can make one.
  */
 #ifndef RUN_PROGRAM_H
 #define RUN_PROGRAM_H
@@ -14,6 +15,9 @@ bool program_is_agents(const char *path, const char *workspace);
 
 /* The canonical path of a program, or NULL. */
 const char *program_find(const char *name, const char *workspace);
+
+/* Take such places out of our own PATH: programs that we start look there for others. */
+void program_clean_path(const char *workspace);
 
 /*
  * Run a program to its end, with no input, and take what it prints and complains of, up to

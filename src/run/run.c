@@ -2,6 +2,7 @@
 #include "run/egress.h"
 #include "run/leads.h"
 #include "run/planted.h"
+#include "run/program.h"
 #include "run/secrets.h"
 #include "run/ssh-agent.h"
 #include "run/supervise.h"
@@ -217,6 +218,7 @@ static int fetch_values(const struct plan *p, struct fault *f)
 {
 	int rc = 0;
 
+	program_clean_path(p->workspace);
 	vec_each(e, &p->env) {
 		if (e->value)
 			continue;

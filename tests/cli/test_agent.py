@@ -191,40 +191,76 @@ def test_a_program_of_the_project_gives_no_values(project):
     assert lib.succeeded(done) == b"good\n"
 
 
-def layouts_of(project):
-    """(working trees of one project by name, each with the directory that one is in)"""
+def linked(project):
+    lib.git("worktree", "add", "-q", project.parent / "linked", cwd=project)
+    return project.parent / "linked"
+
+
+def apart(project):
     place = project.parent
-    lib.git("worktree", "add", "-q", place / "linked", cwd=project)
     lib.git("clone", "-q", "--separate-git-dir", place / "apart.git", project, place / "apart",
             cwd=place)  # fmt: skip
-    return {
-        "a directory of it": (project, project / "src"),
-        "a linked worktree": (place / "linked", place / "linked/src"),
-        "the main one of a linked worktree": (project, place / "linked"),
-        "one with a separate git directory": (place / "apart", place / "apart/src"),
-    }
+    return place / "apart"
 
 
-@pytest.mark.parametrize("which", ["a directory of it", "a linked worktree",
-    "the main one of a linked worktree", "one with a separate git directory"])  # fmt: skip
-def test_no_program_is_taken_from_the_working_tree(project, which):
-    """Nor from around the directory that one is in; a box there may have written it."""
-    tree, here = layouts_of(project)[which]
-    tools = lib.make_dir(tree / "tools")
-    lib.succeeded(lib.box("sh", "-c", "echo '#!/bin/sh' >tools/pass; chmod 755 tools/pass", cwd=tree))
+def below(project):
+    lib.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", project, "src/sub",
+            cwd=project)  # fmt: skip
+    return project
+
+
+def without(project):
+    shutil.rmtree(project / ".git")
+    return project
+
+
+# The working tree, where in it one is, what a box has done there before, and the environment.
+AROUND = {
+    "a directory of it": (None, "src", "", {}),
+    "a linked worktree": (linked, "src", "", {}),
+    "a separate git directory": (apart, "src", "", {}),
+    "a submodule": (below, "src/sub", "", {}),
+    "no repository": (without, "src", "", {}),
+    "a new repository in it": (None, "src", "git init -q src", {}),
+    "a .git file in it": (None, "src", "echo x >src/.git", {}),
+    "a bare one in it": (None, "src", "cd src; mkdir objects refs; echo ref: refs/x >HEAD", {}),
+    "GIT_DIR": (None, "src", "", {"GIT_DIR": "/nowhere"}),
+    "a ceiling": (None, "src", "", {"GIT_CEILING_DIRECTORIES": "{tree}"}),
+}
+
+
+@pytest.mark.parametrize("case", AROUND)
+def test_no_program_is_taken_from_around_the_workspace(project, case):
+    """A box in a directory around it may have written one. Nor do others find one there."""
+    make, where, before, env = AROUND[case]
+    tree = make(project) if make else project
+    tools, own = lib.make_dir(tree / "tools"), lib.make_dir(project.parent / "own")
+    evil = "printf '#!/bin/sh\\necho evil\\n' >tools/pass; chmod 755 tools/pass; cp tools/pass tools/inner; "
+    lib.succeeded(lib.box("sh", "-c", evil + before, cwd=tree))
     assert os.access(tools / "pass", os.X_OK)
     manifest = lib.make_dir(project.parent / "manifest")
-    path = {"PATH": f"{tools}:/usr/bin:/bin"}
+    env = {key: text.format(tree=tree) for key, text in env.items()}
+    env["PATH"] = f"{tools}:{own}:/usr/bin:/bin"
+
+    def run(value):
+        trust = declare(manifest, command=["sh", "-c", "echo $TOKEN"], env={"TOKEN": value})
+        argv = ["run", "-y", "-m", manifest / "carrel.json", "x"]
+        return lib.carrel(*argv, env=trust | env, cwd=tree / where)
+
     for value in ("!pass show db", f"!{tools}/pass"):
-        env = declare(manifest, env={"TOKEN": value}) | path
-        done = lib.carrel("run", "-y", "-m", manifest / "carrel.json", "x", env=env, cwd=here)
-        lib.failed_clearly(done, "TOKEN", "pass")
-    # The control: the same program, where no agent of this project writes.
-    shutil.copy(tools / "pass", lib.make_dir(project.parent / "own") / "pass")
-    env = declare(manifest, env={"TOKEN": "!pass show db"}) | path
-    env["PATH"] += f":{project.parent / 'own'}"
-    done = lib.carrel("run", "-y", "-m", manifest / "carrel.json", "x", env=env, cwd=here)
-    lib.succeeded(done)
+        lib.failed_clearly(run(value), "TOKEN", "pass")
+    # The control: one of the user's own, and what that calls by name.
+    lib.make_file(own / "pass", "#!/bin/sh\ninner || echo good\n", 0o755)
+    assert lib.succeeded(run("!pass show db")) == b"good\n"
+
+
+def test_no_program_is_taken_from_the_main_working_tree(project):
+    """Of the worktree that one is in: boxes of the same project work there."""
+    lib.make_file(project / "tools/pass", "#!/bin/sh\necho evil\n", 0o755)
+    env = {"PATH": f"{project / 'tools'}:/usr/bin:/bin"}
+    tree = linked(project)
+    env |= declare(tree, env={"TOKEN": "!pass show db"})
+    lib.failed_clearly(lib.carrel("run", "-y", "x", env=env, cwd=tree), "TOKEN", "pass")
 
 
 # ---- names ------------------------------------------------------------------------------
