@@ -101,17 +101,55 @@ static bool changed(const struct walk_entry *e, const struct timespec *since)
 		(st.st_ctim.tv_sec == since->tv_sec && st.st_ctim.tv_nsec >= since->tv_nsec);
 }
 
+/* Is some part before the last exactly this name? */
+static bool is_below(const char *rel, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *at = rel; (at = strstr(at, name)); at++)
+		if ((at == rel || at[-1] == '/') && at[n] == '/')
+			return true;
+	return false;
+}
+
 static bool has(const struct walk_entry *e, const char *sibling)
 {
 	return faccessat(e->dir, sibling, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static const char *file_why(const struct walk_entry *e)
+static bool is_in_hooks(const struct walk_entry *e)
 {
-	/* A bare repository has no name of its own. */
+	static const char hooks[] = "/hooks/";
+	const size_t n = strlen(hooks), at = strlen(e->rel) - strlen(e->name);
+
+	return at >= n ? !memcmp(e->rel + at - n, hooks, n)
+		       : at == n - 1 && !memcmp(e->rel, hooks + 1, at);
+}
+
+/* A bare repository has no name of its own. */
+static const char *bare_why(const struct walk_entry *e)
+{
 	if (!strcmp(e->name, "config") &&
 		(has(e, "HEAD") || has(e, "objects") || has(e, "refs")))
 		return "git obeys it, and runs what it names";
+	if (is_in_hooks(e) && has(e, "../HEAD") && has(e, "../objects"))
+		return str_ends(e->name, ".sample") ? NULL : "git runs it";
+	return NULL;
+}
+
+/* A whole directory of them, put there under that name: each of them may be old. */
+static bool is_bare_hooks(const struct walk_entry *e)
+{
+	return !strcmp(e->name, "hooks") && !is_below(e->rel, ".git") && has(e, "HEAD") &&
+		has(e, "objects");
+}
+
+static const char *file_why(const struct walk_entry *e)
+{
+	const char *why = bare_why(e);
+
+	if (why)
+		return why;
 	if (!strcmp(e->name, "commondir"))
 		return "git takes its configuration from there";
 	/* All others have a part that begins with a dot, or are one of two. */
@@ -131,17 +169,6 @@ static enum walk_next report(struct search *s, const struct walk_entry *e, const
 			return WALK_SKIP;
 	vec_push(s->found, ((struct planted){ mem_strdup(e->rel), why }));
 	return WALK_SKIP;
-}
-
-/* Is some part before the last exactly this name? */
-static bool is_below(const char *rel, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (const char *at = rel; (at = strstr(at, name)); at++)
-		if ((at == rel || at[-1] == '/') && at[n] == '/')
-			return true;
-	return false;
 }
 
 /* Not the objects and refs of a repository; what is in modules/ is one again. */
@@ -173,6 +200,8 @@ static enum walk_next visit_dir(struct search *s, const struct walk_entry *e)
 	if (why && !is_known(s->plan, e->inode) &&
 		(!is_below(e->rel, "node_modules") || changed(e, s->since)))
 		return report(s, e, why);
+	if (is_bare_hooks(e) && changed(e, s->since))
+		return report(s, e, "git runs what is in it");
 	return is_below(e->rel, ".git") && !matters_in_git(e) ? WALK_SKIP : WALK_ON;
 }
 

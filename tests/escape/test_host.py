@@ -232,6 +232,33 @@ def test_a_git_directory_of_another_name_in_the_workspace(project, how, path):
     assert (project / ".bare" / path).read_text() == "EVIL"
 
 
+BARE_STEPS = {
+    "a new one": ["put {}/hooks/post-checkout EVIL"],
+    "one that was there": ["put {}/hooks/old EVIL"],
+    "all of them": ["mkdir kept", "rename {}/hooks x", "rename tools {}/hooks"],
+    "its configuration": ["put {}/config EVIL"],
+}
+
+
+@pytest.mark.parametrize("how", BARE_STEPS)
+@pytest.mark.parametrize("name", [".bare", "mirror.git", "deep/in/it/any"])
+def test_hooks_of_a_repository_in_the_workspace(project, name, how):
+    """A bare one, as worktrees in the workspace may belong to: what the box changed is told."""
+    lib.git("clone", "-q", "--bare", project, project / name, cwd=project)
+    lib.make_file(project / name / "hooks" / "old", "")
+    lib.make_file(project / "tools" / "post-checkout", "EVIL")
+    lib.settle()
+    steps = [step.format(name) for step in BARE_STEPS[how]]
+    done = lib.box("./attack", *arena.words(steps))
+    changed = {"a new one": "hooks/post-checkout", "one that was there": "hooks/old",
+               "all of them": "hooks/post-checkout", "its configuration": "config"}  # fmt: skip
+    assert (project / name / changed[how]).read_text() == "EVIL", "the control"
+    assert reported(done, f"{name}/{changed[how]}"), done
+    lib.settle()
+    again = lib.box("true")
+    assert not reported(again, f"{name}/{changed[how]}"), again
+
+
 def test_protected_file_replaced_on_the_host(project):
     """`git config` on the host renames a new file over .git/config: the kernel then takes the
     mount of the old one off. What a box makes of that is stopped or at least told."""
