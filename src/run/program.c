@@ -27,14 +27,15 @@ static bool is_program(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* One that holds the user's home, or the system's programs, is nobody's workspace. */
-static bool could_be_workspace(const char *dir)
+/*
+ * One that holds the user's home, or the system's programs, is nobody's workspace, even if it
+ * is a repository: many keep what is in their home in one.
+ */
+static bool could_be_workspace(const char *dir, const char *home)
 {
 	static const char *const programs[] = { "/usr/bin", "/usr/sbin", "/usr/local/bin",
 		"/usr/local/sbin" };
-	const char *home = getenv("HOME");
 
-	home = home && home[0] == '/' ? fd_real_path(home) : NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++)
 		if (path_within(programs[i], dir))
 			return false;
@@ -43,17 +44,18 @@ static bool could_be_workspace(const char *dir)
 
 bool program_is_agents(const char *path, const char *workspace)
 {
+	const char *home = getenv("HOME"), *dir = workspace;
 	struct fault ignored = { 0 };
 	struct project p;
 
-	if (survey_project(workspace, &p, &ignored) < 0 || path_within(path, workspace) ||
-		path_within(path, p.tree) || path_within(path, p.root))
+	if (path_within(path, workspace) || survey_project(workspace, &p, &ignored) < 0)
 		return true;
-	for (const char *dir = path_parent(workspace); could_be_workspace(dir);
-		dir = path_parent(dir))
+	home = home && home[0] == '/' ? fd_real_path(home) : NULL;
+	for (dir = path_parent(dir); could_be_workspace(dir, home); dir = path_parent(dir))
 		if (path_within(path, dir))
 			return true;
-	return false;
+	return (path_within(path, p.tree) && could_be_workspace(p.tree, home)) ||
+		(path_within(path, p.root) && could_be_workspace(p.root, home));
 }
 
 const char *program_find(const char *name, const char *workspace)

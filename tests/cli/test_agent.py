@@ -263,6 +263,17 @@ def test_no_program_is_taken_from_the_main_working_tree(project):
     lib.failed_clearly(lib.carrel("run", "-y", "x", env=env, cwd=tree), "TOKEN", "pass")
 
 
+def test_a_program_of_the_home_is_taken_also_if_that_is_a_repository(place):
+    """Many keep their settings in one; no box has ever had all of the home."""
+    home = lib.current.home
+    lib.git("init", "-q", cwd=home)
+    lib.make_file(home / "bin/pass", "#!/bin/sh\necho good\n", 0o755)
+    work = lib.make_dir(home / "work")
+    env = declare(work, command=["sh", "-c", "echo $TOKEN"], env={"TOKEN": "!pass show db"})
+    env["PATH"] = f"{home / 'bin'}:/usr/bin:/bin"
+    assert lib.succeeded(lib.carrel("run", "-y", "x", env=env, cwd=work)) == b"good\n"
+
+
 # ---- names ------------------------------------------------------------------------------
 
 WAIT = ["sh", "-c", "hostname; read x || true"]
