@@ -81,7 +81,7 @@ static int no_client(const struct harness *h, struct fault *f)
 
 const char *agent_program(const struct harness *h, const char *workspace)
 {
-	return h->program ? program_find(h->program, workspace) : NULL;
+	return h->program ? program_find_client(h->program, workspace) : NULL;
 }
 
 static int find_client(const struct harness *h, const struct agent *a, struct job *job,

@@ -58,7 +58,13 @@ bool program_is_agents(const char *path, const char *workspace)
 		(path_within(path, p.root) && could_be_workspace(p.root, home));
 }
 
-const char *program_find(const char *name, const char *workspace)
+static bool is_workspaces(const char *path, const char *workspace)
+{
+	return path_within(path, workspace);
+}
+
+static const char *find(const char *name, const char *workspace,
+	bool (*never)(const char *path, const char *workspace))
 {
 	const char *at = getenv("PATH");
 
@@ -68,10 +74,20 @@ const char *program_find(const char *name, const char *workspace)
 
 		at += n;
 		real = path[0] == '/' && is_program(path) ? fd_real_path(path) : NULL;
-		if (real && !program_is_agents(real, workspace))
+		if (real && !never(real, workspace))
 			return real;
 	}
 	return NULL;
+}
+
+const char *program_find(const char *name, const char *workspace)
+{
+	return find(name, workspace, program_is_agents);
+}
+
+const char *program_find_client(const char *name, const char *workspace)
+{
+	return find(name, workspace, is_workspaces);
 }
 
 void program_clean_path(const char *workspace)

@@ -16,6 +16,9 @@ bool program_is_agents(const char *path, const char *workspace);
 /* The canonical path of a program, or NULL. */
 const char *program_find(const char *name, const char *workspace);
 
+/* The same of one that runs in the box: it may lie anywhere but in the workspace. */
+const char *program_find_client(const char *name, const char *workspace);
+
 /* Take such places out of our own PATH: programs that we start look there for others. */
 void program_clean_path(const char *workspace);
 
