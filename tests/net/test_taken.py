@@ -179,6 +179,47 @@ def test_own_sockets_are_in_nobodys_way(lab):
     assert len(lab.heard("tcp", port=8080, got=b"x")) == 16
 
 
+# What the one rule for both families reads in a packet of the other: half of the source of one
+# of IPv6, options of one of IPv4.
+ALIKE = (
+    PRELUDE
+    + """
+def dial(to, source=None, *options):
+    family = socket.AF_INET6 if ":" in to else socket.AF_INET
+    with socket.socket(family) as c:
+        c.settimeout(10)
+        for option in options:
+            c.setsockopt(*option)
+        if source:
+            c.bind((source, 0))
+        c.connect((to, PORT))
+        c.sendall(b"x")
+        return c.makefile("rb").readline().decode().strip()
+s = socket.create_server(("::", PORT), family=socket.AF_INET6, dualstack_ipv6=True)
+def answer():
+    while True:
+        s.accept()[0].sendall(b"inside\\n")
+threading.Thread(target=answer, daemon=True).start()
+FREEBIND_V6 = (socket.IPPROTO_IPV6, 78, 1)
+def recorded(address):  # a full record of the route, with an address in it
+    return (socket.IPPROTO_IP, socket.IP_OPTIONS, bytes([7, 20, 21, 0]) + address)
+for part in ("7e00:1", "c612:3", "7f00:1", "c612:2"):
+    print(dial(V6, f"2606:2800:231::{part}:0:0", FREEBIND_V6))
+for like in ("::3", "::1", "fd63:6172:7265:6c00::2"):
+    print(dial(V4, None, recorded(socket.inet_pton(socket.AF_INET6, like))))
+"""
+)
+
+
+def test_what_looks_like_ones_own_address_stays_inside(lab):
+    """And what only nearly does goes out: so it is the look that decides."""
+    lab.clear()
+    said = lib.succeeded(lab.run([*OPEN, ALIKE])).decode().splitlines()
+    outside, inside = "one two three", "inside"
+    assert said == [outside, outside, inside, inside, outside, inside, inside]
+    assert len(lab.heard("tcp", port=8080, got=b"x")) == 3
+
+
 # A server on all addresses, and connections without end to the outside.
 BURST = (
     PRELUDE
