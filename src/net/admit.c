@@ -49,7 +49,7 @@ static struct verdict judge_address(const struct conn *c, const struct address *
 
 	if (!v.allowed || (c->name && !strcmp(c->name, POLICY_HOST)))
 		return v;
-	if (!own_learn(&broker.config->policy, a))
+	if (!own_learn(&broker.config->policy, a, broker.now))
 		return (struct verdict){ .reason = POLICY_SELF, .rule = -1 };
 	return ask_policy(c, a);
 }

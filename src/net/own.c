@@ -10,6 +10,9 @@
  * that was connected has the source of that route, and would be routed from there again: so
  * it is disconnected before it is asked anything else, which also gives its port back.
  *
+ * What was asked in this very millisecond is not asked again: between the question and the
+ * connection that it is for a machine can get an address anyhow.
+ *
  * Must run: for an address, before the policy is asked about it.
  */
 #include "net/own.h"
@@ -29,6 +32,12 @@ static struct probe {
 	int fd;
 	bool asked;
 } probes[2] = { { -1, false }, { -1, false } };
+
+/* What was found last to be another machine's. */
+static struct {
+	struct address address;
+	uint64_t when; /* ms; 0: nothing yet */
+} other;
 
 static bool is_over_loopback(int s, int level, int option)
 {
@@ -74,12 +83,14 @@ static void rest(struct probe *p)
 	p->asked = false;
 }
 
-bool own_learn(struct policy *p, const struct address *a)
+bool own_learn(struct policy *p, const struct address *a, uint64_t now)
 {
 	const bool v4 = a->family == ADDRESS_V4;
 	struct probe *probe = &probes[v4];
 	bool own;
 
+	if (other.when == now && address_equal(&other.address, a))
+		return true;
 	rest(probe);
 	if (probe->fd < 0)
 		probe->fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -88,7 +99,11 @@ bool own_learn(struct policy *p, const struct address *a)
 		return errno == EAFNOSUPPORT;
 	probe->asked = true;
 	own = v4 ? is_own_v4(probe->fd, a) : is_own_v6(probe->fd, a);
-	return !own || policy_own(p, a);
+	if (own)
+		return policy_own(p, a);
+	other.address = *a;
+	other.when = now;
+	return true;
 }
 
 void own_rest(void)

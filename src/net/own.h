@@ -8,6 +8,7 @@
 #define NET_OWN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct address;
 struct policy;
@@ -17,7 +18,7 @@ struct policy;
  * False when it is and the policy has no more room, or the kernel cannot be asked now: then it
  * must not be dialled.
  */
-bool own_learn(struct policy *p, const struct address *a);
+bool own_learn(struct policy *p, const struct address *a, uint64_t now); /* ms */
 
 void own_rest(void); /* nothing is asked for now: make ready for the next time */
 void own_idle(void); /* nothing will be for a while: keep nothing */
