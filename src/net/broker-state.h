@@ -255,9 +255,9 @@ uint64_t broker_clock(int clock); /* ns */
 int broker_watch(int fd, enum watch what, unsigned int index, uint32_t events);
 int broker_rewatch(int fd, enum watch what, unsigned int index, uint32_t events);
 int broker_unwatch(int fd);
-void broker_event(struct net_event *e);
-void broker_limit(enum limit which);         /* was reached: an event, now and then */
-uint64_t broker_due(uint64_t a, uint64_t b); /* the earlier; 0: never */
+void broker_event(const struct net_event *e); /* its time is now */
+void broker_limit(enum limit which);          /* was reached: an event, now and then */
+uint64_t broker_due(uint64_t a, uint64_t b);  /* the earlier; 0: never */
 
 /* resolver.c */
 void resolver_init(void);

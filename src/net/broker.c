@@ -57,6 +57,12 @@ enum { PAGE = 4096, OWN_AS_A_RULE = 64 };
 
 struct broker broker __attribute__((aligned(PAGE)));
 
+/* Events that are told together, when one of them has to be. */
+static struct {
+	struct net_event event[BROKER_EVENTS];
+	size_t n;
+} told;
+
 /* All that is touched when nothing happens is in one page. */
 _Static_assert(offsetof(struct broker, synth.seed) % PAGE == 0 &&
 		offsetof(struct broker, known.policy.own[OWN_AS_A_RULE]) <
@@ -99,13 +105,23 @@ int broker_unwatch(int fd)
 }
 
 /* Waits when the supervisor is behind. When it is gone there is nothing left to do. */
-void broker_event(struct net_event *e)
+static void tell(void)
 {
 	const struct broker_message m = { .word = BROKER_EVENT };
+	const size_t n = told.n * sizeof(*told.event);
 
-	e->time = broker_clock(CLOCK_REALTIME);
-	if (broker_send(broker.supervisor, &m, e, sizeof(*e), NULL, 0, 0) < 0)
+	told.n = 0;
+	if (n && broker_send(broker.supervisor, &m, told.event, n, NULL, 0, 0) < 0)
 		_exit(0);
+}
+
+/* Of an end nobody need hear before the next beginning, or before there is time for it. */
+void broker_event(const struct net_event *e)
+{
+	told.event[told.n] = *e;
+	told.event[told.n++].time = broker_clock(CLOCK_REALTIME);
+	if (e->kind != NET_CLOSE || told.n == BROKER_EVENTS)
+		tell();
 }
 
 static bool has_moved(void)
@@ -439,6 +455,7 @@ static int await(struct epoll_event *events, int ms)
 	}
 	broker.awake -= now - began < broker.awake ? now - began : broker.awake;
 	if (n == 0) {
+		tell();
 		n = epoll_wait(broker.epoll, events, EVENTS, ms);
 		broker.brisk = n > 0 && broker_clock(CLOCK_MONOTONIC) - began < AWAKE_NS;
 	}
@@ -487,6 +504,7 @@ static void finish(void)
 	while ((n > 0 || !conn_all_sent()) && broker.now < until)
 		n = turn(conn_all_sent() ? 0 : RATE_TICK_MS);
 	conn_close_all();
+	tell();
 	broker_send(broker.supervisor, &(struct broker_message){ .word = BROKER_DONE }, NULL, 0,
 		NULL, 0, 0);
 }

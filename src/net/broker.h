@@ -42,6 +42,7 @@ enum {
 	BROKER_PORTS = 64,
 	BROKER_SPARE = 8,  /* sockets of the box that it keeps ready for its ports */
 	BROKER_RULES = 64, /* at most, in one word before it is ready */
+	BROKER_EVENTS = 4, /* at most, in one word */
 };
 
 enum broker_word {
@@ -49,7 +50,7 @@ enum broker_word {
 	BROKER_READY,
 	BROKER_FAULT, /* followed by a struct fault */
 	BROKER_LISTEN,
-	BROKER_EVENT, /* followed by a struct net_event */
+	BROKER_EVENT, /* followed by struct net_event, BROKER_EVENTS at most */
 	BROKER_RULE,  /* followed by a struct policy_rule; before READY by many */
 	/* value: the host's port << 16 | the box's; without a descriptor: end it */
 	BROKER_PORT,

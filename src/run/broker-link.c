@@ -211,6 +211,12 @@ static void take_event(struct broker_link *l, const struct net_event *e)
 		l->tell(l->tell_ctx, e);
 }
 
+static void take_events(struct broker_link *l, const struct net_event *e, size_t n)
+{
+	for (size_t i = 0; i < n && l->on; i++)
+		take_event(l, &e[i]);
+}
+
 /* Each is two words between us and the box's init: never more of them than fit unheard. */
 static void owe(struct broker_link *l, unsigned int n)
 {
@@ -234,7 +240,7 @@ static bool hear(struct broker_link *l, int flags)
 {
 	struct broker_message m;
 	union {
-		struct net_event event;
+		struct net_event event[BROKER_EVENTS];
 		struct fault fault;
 		struct broker_moved moved;
 	} told;
@@ -248,8 +254,8 @@ static bool hear(struct broker_link *l, int flags)
 	broker_close(fds);
 	if (rc == -EAGAIN)
 		return false;
-	if (rc == 0 && m.word == BROKER_EVENT && n == sizeof(told.event))
-		take_event(l, &told.event);
+	if (rc == 0 && m.word == BROKER_EVENT && n && n % sizeof(*told.event) == 0)
+		take_events(l, told.event, n / sizeof(*told.event));
 	else if (rc == 0 && m.word == BROKER_READY && !l->ready)
 		l->ready = true;
 	else if (rc == 0 && m.word == BROKER_NEED && m.value <= BROKER_SPARE - l->owed)
