@@ -29,7 +29,7 @@ enum {
 	QUIET_MS = 500,
 	LAST_MS = 1000,
 	MOVED_MS = 1000,
-	AWAKE_NS = 100000,     /* before it sleeps, */
+	AWAKE_NS = 250000,     /* before it sleeps, */
 	AWAKE_MOST = 50000000, /* in a burst, */
 	AWAKE_PART = 10,       /* and one part of so many after that */
 	/*
