@@ -204,6 +204,7 @@ struct broker {
 	uint64_t awake, waited; /* ns: that may be spent awake, as of that moment */
 	uint64_t rounds;
 	uint64_t last_id;
+	unsigned int untold; /* events, of those below */
 
 	uint64_t bytes_left;         /* of the limit */
 	uint64_t limit_told[LIMITS]; /* ms: the last time, of each */
@@ -244,8 +245,9 @@ struct broker {
 	bool head_used[PROXY_HEADS];
 	struct proxy head[PROXY_HEADS];
 	struct refusal refusals[REFUSALS];
-	unsigned int refusal_next;   /* the oldest */
-	uint32_t refused_dropped[2]; /* by the kernel, as far as that was told */
+	struct net_event events[BROKER_EVENTS]; /* that are told together */
+	unsigned int refusal_next;              /* the oldest */
+	uint32_t refused_dropped[2];            /* by the kernel, as far as that was told */
 };
 
 extern struct broker broker;

@@ -57,12 +57,6 @@ enum { PAGE = 4096, OWN_AS_A_RULE = 64 };
 
 struct broker broker __attribute__((aligned(PAGE)));
 
-/* Events that are told together, when one of them has to be. */
-static struct {
-	struct net_event event[BROKER_EVENTS];
-	size_t n;
-} told;
-
 /* All that is touched when nothing happens is in one page. */
 _Static_assert(offsetof(struct broker, synth.seed) % PAGE == 0 &&
 		offsetof(struct broker, known.policy.own[OWN_AS_A_RULE]) <
@@ -108,19 +102,21 @@ int broker_unwatch(int fd)
 static void tell(void)
 {
 	const struct broker_message m = { .word = BROKER_EVENT };
-	const size_t n = told.n * sizeof(*told.event);
+	const size_t n = broker.untold * sizeof(*broker.events);
 
-	told.n = 0;
-	if (n && broker_send(broker.supervisor, &m, told.event, n, NULL, 0, 0) < 0)
+	broker.untold = 0;
+	if (n && broker_send(broker.supervisor, &m, broker.events, n, NULL, 0, 0) < 0)
 		_exit(0);
 }
 
 /* Of an end nobody need hear before the next beginning, or before there is time for it. */
 void broker_event(const struct net_event *e)
 {
-	told.event[told.n] = *e;
-	told.event[told.n++].time = broker_clock(CLOCK_REALTIME);
-	if (e->kind != NET_CLOSE || told.n == BROKER_EVENTS)
+	struct net_event *next = &broker.events[broker.untold++];
+
+	*next = *e;
+	next->time = broker_clock(CLOCK_REALTIME);
+	if (e->kind != NET_CLOSE || broker.untold == BROKER_EVENTS)
 		tell();
 }
 
