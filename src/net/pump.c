@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 enum {
-	FIRST_SIZE = 2048,
 	COPY_SIZE = 64 * 1024,
 	BULK_AFTER = 256 * 1024, /* below it a pipe costs more than it saves */
 	PIPE_SIZE = 1024 * 1024,
@@ -22,25 +21,17 @@ unsigned int flow_pipes;
 /*
  * Bytes that went from one to the other, 0 at the end of the source, or -errno. And whether
  * that was all there was.
- *
- * They are looked at, sent, and only then taken as far as they were sent. The first few are
- * taken at once: a socket that was sent nothing yet has room for them, or the kernel has no
- * memory for this connection.
  */
 static ssize_t copy(struct flow *flow, int from, int to, size_t room, bool *ret_all)
 {
-	const bool first = !flow->moved;
-	const size_t most = first ? FIRST_SIZE : COPY_SIZE, size = room < most ? room : most;
-	ssize_t seen = recv(from, scratch, size, MSG_DONTWAIT | (first ? 0 : MSG_PEEK));
-	ssize_t n = seen;
+	const size_t size = room < COPY_SIZE ? room : COPY_SIZE;
+	ssize_t seen = recv(from, scratch, size, MSG_PEEK | MSG_DONTWAIT), n = seen;
 
 	if (n > 0) {
 		n = send(to, scratch, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 		flow->stuck = n < 0 && errno == EAGAIN;
 	}
 	*ret_all = n > 0 && n == seen && (size_t)n < size;
-	if (first && seen > 0)
-		return n == seen ? n : -EIO;
 	if (n > 0 && recv(from, scratch, (size_t)n, MSG_TRUNC | MSG_DONTWAIT) != n)
 		return -EIO; /* what was there is there no more: nobody else reads */
 	return n < 0 ? -errno : n;
