@@ -57,6 +57,8 @@ int broker_receive(int socket, struct broker_message *m, void *body, size_t size
 		return -EPIPE; /* the other side is gone, or does not speak this */
 	if (h.msg_controllen >= CMSG_LEN(sizeof(int)) && control.header.cmsg_type == SCM_RIGHTS)
 		memcpy(fds, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
+	if (h.msg_flags & MSG_TRUNC)
+		return -EPROTO; /* what there is room for is all that anybody may say */
 	*ret_n = (size_t)n - sizeof(*m);
 	return 0;
 }
