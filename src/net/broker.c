@@ -462,10 +462,12 @@ static int await(struct epoll_event *events, int ms)
 static int turn(int wait)
 {
 	struct epoll_event events[EVENTS];
-	uint64_t due = broker_due(resolver_tick(), conn_tick());
+	uint64_t due = broker_due(resolver_tick(), conn_tick()), before = broker.now;
 	int n = await(events, wait < 0 ? timeout(due) : wait);
 
 	broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
+	if (broker.now != before)
+		tell(); /* who always finds something to do never comes to sleep */
 	broker.rounds++;
 	fill_rate();
 	dispatch_all(events, n);

@@ -10,8 +10,8 @@
  * that was connected has the source of that route, and would be routed from there again: so
  * it is disconnected before it is asked anything else, which also gives its port back.
  *
- * What was asked in this very millisecond is not asked again: between the question and the
- * connection that it is for a machine can get an address anyhow.
+ * What was asked in this very millisecond of the broker's clock is not asked again: between
+ * the question and the connection that it is for a machine can get an address anyhow.
  *
  * Must run: for an address, before the policy is asked about it.
  */
