@@ -440,8 +440,10 @@ static int await(struct epoll_event *events, int ms)
 	uint64_t now = began;
 	int n = 0;
 
+	if (!ms)
+		return epoll_wait(broker.epoll, events, EVENTS, 0);
 	fill_awake(began);
-	broker.brisk &= ms && broker.awake >= AWAKE_NS;
+	broker.brisk &= broker.awake >= AWAKE_NS;
 	while (broker.brisk && n == 0) {
 		n = epoll_wait(broker.epoll, events, EVENTS, 0);
 		if (n == 0)

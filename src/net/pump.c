@@ -108,9 +108,14 @@ enum pump_result flow_pump(struct flow *flow, int from, int to, uint64_t *room, 
 		turn += (size_t)n;
 		if (was_all && !all)
 			return PUMP_WAIT;
-		/* Who has waited for these goes first: what comes now is mostly the end. */
-		if (was_all)
+		/*
+		 * Who has waited for these goes first. What comes now is mostly the end, and
+		 * of that side as a rule: both are looked at again.
+		 */
+		if (was_all) {
 			sched_yield();
+			return PUMP_MORE;
+		}
 	}
 	return PUMP_WAIT;
 }
