@@ -53,14 +53,19 @@ def wait():
     sys.stdin.readline()
 """
 
-TAKE = (
-    PRELUDE
-    + """
-s = socket.create_server(("::", PORT), family=socket.AF_INET6, dualstack_ipv6=True)
+# A server on all addresses.
+INSIDE = """
+s = socket.create_server(("::", PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=500)
 def answer():
     while True:
         s.accept()[0].sendall(b"inside\\n")
 threading.Thread(target=answer, daemon=True).start()
+"""
+
+TAKE = (
+    PRELUDE
+    + INSIDE
+    + """
 print(ask("127.0.0.1"), ask(V4), ask(V6), ask("a.example"), sep="")
 wait()
 print(ask("127.0.0.1"), ask(V4), ask(V6), ask("10.0.0.1"), sep=" ")
@@ -126,10 +131,9 @@ def test_a_server_on_the_port_that_was_dialled(lab):
     assert lib.succeeded(lab.run([*OPEN, BIND])) == b"b''\nb'one two three\\n'\n"
 
 
-OWN = (
+DIAL = (
     PRELUDE
     + """
-import errno
 def dial(to, source=None, *options):
     family = socket.AF_INET6 if ":" in to else socket.AF_INET
     with socket.socket(family) as c:
@@ -141,6 +145,12 @@ def dial(to, source=None, *options):
         c.connect((to, PORT))
         c.sendall(b"x")
         return c.makefile("rb").readline().decode().strip()
+"""
+)
+
+OWN = (
+    DIAL
+    + """
 def listen(address):
     v6 = socket.AF_INET6 if ":" in address else socket.AF_INET
     s = socket.create_server((address, PORT), family=v6)
@@ -182,24 +192,9 @@ def test_own_sockets_are_in_nobodys_way(lab):
 # What the one rule for both families reads in a packet of the other: half of the source of one
 # of IPv6, options of one of IPv4.
 ALIKE = (
-    PRELUDE
+    DIAL
+    + INSIDE
     + """
-def dial(to, source=None, *options):
-    family = socket.AF_INET6 if ":" in to else socket.AF_INET
-    with socket.socket(family) as c:
-        c.settimeout(10)
-        for option in options:
-            c.setsockopt(*option)
-        if source:
-            c.bind((source, 0))
-        c.connect((to, PORT))
-        c.sendall(b"x")
-        return c.makefile("rb").readline().decode().strip()
-s = socket.create_server(("::", PORT), family=socket.AF_INET6, dualstack_ipv6=True)
-def answer():
-    while True:
-        s.accept()[0].sendall(b"inside\\n")
-threading.Thread(target=answer, daemon=True).start()
 FREEBIND_V6 = (socket.IPPROTO_IPV6, 78, 1)
 def recorded(address):  # a full record of the route, with an address in it
     return (socket.IPPROTO_IP, socket.IP_OPTIONS, bytes([7, 20, 21, 0]) + address)
@@ -220,16 +215,12 @@ def test_what_looks_like_ones_own_address_stays_inside(lab):
     assert len(lab.heard("tcp", port=8080, got=b"x")) == 3
 
 
-# A server on all addresses, and connections without end to the outside.
+# Connections without end to the outside, beside such a server.
 BURST = (
     PRELUDE
+    + INSIDE
     + """
 import collections, concurrent.futures
-s = socket.create_server(("::", PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=500)
-def answer():
-    while True:
-        s.accept()[0].sendall(b"inside\\n")
-threading.Thread(target=answer, daemon=True).start()
 said, longest = collections.Counter(), 0
 end = time.monotonic() + 0.7
 def one(address):
