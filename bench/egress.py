@@ -233,7 +233,8 @@ def spread(values):
 
 
 def egress_connect(context):
-    rounds = 4 if context.quick else max(context.rounds // 3, 4)
+    # In each the scheduler has put them somewhere once, and that is what it hangs on.
+    rounds = 4 if context.quick else context.rounds
     words = ["connect", SERVER, PORT, CONNECTS]
     with Lab(context.stage) as lab:
         found, lines = find(context)
