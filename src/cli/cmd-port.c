@@ -43,8 +43,8 @@ const struct cmd cmd_port_entry = {
 		  "the box ends.\n"
 		  "\n"
 		  "  carrel port carrel-app 3000\n"
-		  "  carrel port carrel-app 8080:80\n"
-		  "  carrel port carrel-app 8080:80 --remove",
+		  "  carrel port carrel-app 8080:8000\n"
+		  "  carrel port carrel-app 8080:8000 --remove",
 	.opts = port_opts,
 	.size = sizeof(struct port_args),
 	.takes = TAKES_BOX,

@@ -158,11 +158,10 @@ static int parse_port(void *args, const char *text, struct fault *f)
 {
 	struct run_args *a = args;
 	struct port_pair pair;
+	const char *problem = port_problem(text, &pair);
 
-	if (!port_parse(text, &pair))
-		return fault_set(f, 0,
-			"expected PORT or HOST:BOX, such as 3000 or 8080:80, each from 1 to "
-			"65535");
+	if (problem)
+		return fault_set(f, 0, "%s", problem);
 	vec_push(&a->request.ports, text);
 	return 0;
 }

@@ -4,14 +4,15 @@
  * An agent that says nothing reaches its client's own hosts and no others: the mode is allow,
  * and the list is the client's. One that says `network.allow` has that list and no other, and
  * an empty list is a list. What the command line allows and denies is added to either. With
- * mode none the lists wait for a command line that says otherwise; with host they could only
- * mislead, and are refused.
+ * mode none the lists wait for a command line that says otherwise; with host they, ports
+ * and limits could only mislead, and are refused.
  */
 #include "harness/harness.h"
 #include "harness/env.h"
 #include "manifest/manifest.h"
 #include "plan/plan.h"
 #include "plan/request.h"
+#include "base/str.h"
 
 #include <string.h>
 
@@ -21,16 +22,21 @@ static void check_host_mode(const struct agent *a, problems *bad)
 {
 	const struct {
 		const char *key;
-		const said_vec *list;
-	} lists[] = {
-		{ "network.allow", &a->network.allow },
-		{ "network.deny", &a->network.deny },
+		bool said;
+	} keys[] = {
+		{ "network.allow", a->network.allow.n },
+		{ "network.deny", a->network.deny.n },
+		{ "network.ports", a->network.ports.n },
+		{ "network.proxy", a->network.proxy == FLAG_ON },
+		{ "limits.connections", a->limits.connections },
+		{ "limits.traffic", a->limits.traffic },
+		{ "limits.rate", a->limits.rate },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		if (lists[i].list->n)
-			manifest_problem(bad, lists[i].list->v[0].at,
-				manifest_field(a, lists[i].key),
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i].said)
+			manifest_problem(bad, manifest_at(a, keys[i].key),
+				manifest_field(a, keys[i].key),
 				"with mode \"host\" nothing is filtered: use \"allow\" or "
 				"\"open\"");
 }
@@ -47,10 +53,11 @@ void harness_check_network(const struct agent *a, problems *bad)
 			network_name(mode));
 	vec_each(port, &a->network.ports) {
 		struct port_pair pair;
+		const char *problem = port_problem(port->text, &pair);
 
-		if (!port_parse(port->text, &pair))
+		if (problem)
 			manifest_problem(bad, port->at, manifest_field(a, "network.ports"),
-				"expected \"PORT\" or \"HOST:BOX\", each from 1 to 65535");
+				"\"%s\": %s", str_visible(port->text), problem);
 	}
 }
 

@@ -39,7 +39,7 @@
 enum {
 	BROKER_SOCKET = 3, /* where the broker finds its end */
 	BROKER_CONNECTIONS = MOST_CONNECTIONS,
-	BROKER_PORTS = 64,
+	BROKER_PORTS = MOST_PORTS,
 	BROKER_SPARE = 8,  /* sockets of the box that it keeps ready for its ports */
 	BROKER_RULES = 64, /* at most, in one word before it is ready */
 	BROKER_EVENTS = 4, /* at most, in one word */

@@ -12,6 +12,8 @@ struct plan;
 struct request;
 
 /* network.c: whom the box may reach, and who reaches it. */
+/* Does one of its ports lead to one of the box below 1024? */
+bool request_low_ports(const struct request *r);
 int plan_add_network(const struct request *r, const struct host *h, struct plan *p,
 	struct fault *f);
 

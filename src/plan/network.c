@@ -49,15 +49,34 @@ bool port_parse(const char *text, struct port_pair *ret)
 	return true;
 }
 
+const char *port_problem(const char *text, struct port_pair *ret)
+{
+	if (!port_parse(text, ret))
+		return "expected PORT or HOST:BOX, such as 3000 or 8080:80, each from 1 to "
+		       "65535";
+	return ret->box <= BROKERS_PORT ? "nothing in a box can listen on port 53 or below it"
+					: NULL;
+}
+
+bool request_low_ports(const struct request *r)
+{
+	struct port_pair pair;
+
+	vec_each(text, &r->ports)
+		if (port_parse(*text, &pair) && pair.box < LOW_PORTS)
+			return true;
+	return false;
+}
+
 static int add_ports(const struct request *r, struct plan *p, struct fault *f)
 {
 	vec_each(text, &r->ports) {
 		struct port_pair pair;
+		const char *problem = port_problem(*text, &pair);
 		bool known = false;
 
-		if (!port_parse(*text, &pair))
-			return fault_set(f, 0, "port '%s': expected PORT or HOST:BOX",
-				str_visible(*text));
+		if (problem)
+			return fault_set(f, 0, "port '%s': %s", str_visible(*text), problem);
 		vec_each(other, &p->ports) {
 			if (other->host != pair.host)
 				continue;
@@ -68,6 +87,9 @@ static int add_ports(const struct request *r, struct plan *p, struct fault *f)
 					pair.host, other->box, pair.box);
 			known = true;
 		}
+		if (!known && p->ports.n == MOST_PORTS)
+			return fault_set(f, 0, "port '%s' is one too many: a box can have %d",
+				*text, MOST_PORTS);
 		if (!known)
 			vec_push(&p->ports, pair);
 	}

@@ -88,7 +88,8 @@ struct frame {
 	gid_t gid, host_gid;
 	unsigned long namespaces; /* CLONE_NEW* bits */
 	enum network network;
-	bool proxy; /* the broker is asked as a proxy; nothing comes to it by itself */
+	bool proxy;     /* the broker is asked as a proxy; nothing comes to it by itself */
+	bool low_ports; /* a server in the box may listen below 1024 */
 	bool nest;
 	unsigned long long scratch, scratch_inodes; /* of the box's own file system */
 };

@@ -17,6 +17,9 @@ struct fault;
 enum {
 	MOST_UID = 60000,        /* behind it are ids with a meaning of their own */
 	MOST_CONNECTIONS = 4096, /* of one box, at once */
+	MOST_PORTS = 64,         /* of the host that lead to one box */
+	BROKERS_PORT = 53,       /* of a box: it and those below it are the broker's */
+	LOW_PORTS = 1024,        /* those below are the system's, where nobody says otherwise */
 	PROXY_PORT = 3128,       /* on the box's loopback, where it has an explicit proxy */
 };
 
@@ -194,6 +197,8 @@ struct port_pair {
 	unsigned short host, box;
 };
 bool port_parse(const char *text, struct port_pair *ret);
+/* The same for those that a server in the box can listen on: what is wrong with it, or NULL. */
+const char *port_problem(const char *text, struct port_pair *ret);
 
 /* The mode that `mode`, when nobody said more, becomes: --allow opens what would be none. */
 enum network request_mode(const struct request *r, enum network mode);

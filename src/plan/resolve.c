@@ -106,6 +106,7 @@ void plan_frame(const struct request *r, uid_t uid, gid_t gid, unsigned long lon
 			(r->network == NETWORK_HOST ? 0 : CLONE_NEWNET),
 		.network = r->network,
 		.proxy = r->proxy,
+		.low_ports = network_is_brokered(r->network) && request_low_ports(r),
 		.nest = r->nest,
 		.scratch = whole_pages(r->limits.scratch ? r->limits.scratch : share),
 		.scratch_inodes = SCRATCH_INODES,

@@ -20,10 +20,10 @@ enum { BACKLOG = 512 };
 /* ---- ports of the host ---- */
 
 /* On the host's loopback alone: what runs in a box is for its user, not for his network. */
-static int open_port(unsigned short port, struct fault *f)
+static int open_port(struct port_pair pair, struct fault *f)
 {
 	const struct sockaddr_in at = { .sin_family = AF_INET,
-		.sin_port = htons(port),
+		.sin_port = htons(pair.host),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const int yes = 1;
 	auto_close int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -31,13 +31,12 @@ static int open_port(unsigned short port, struct fault *f)
 	if (s < 0 || setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0 ||
 		bind(s, (const struct sockaddr *)&at, sizeof(at)) < 0 ||
 		listen(s, BACKLOG) < 0) {
-		fault_set(f, errno, "listen on port %u of this machine for the box", port);
+		fault_set(f, errno, "listen on port %u of this machine for the box", pair.host);
 		if (f->err == EADDRINUSE)
 			return fault_fix(f,
 				"Something else listens there; take another with HOST:BOX, as "
-				"in "
-				"%u:%u.",
-				port < 60000 ? port + 1U : port - 1U, port);
+				"in %u:%u.",
+				pair.host < 60000 ? pair.host + 1U : pair.host - 1U, pair.box);
 		if (f->err == EACCES)
 			return fault_fix(f, "Ports below 1024 are the system's; take another.");
 		return -f->err;
@@ -55,7 +54,7 @@ static int add_port(struct steer *s, struct port_pair pair, struct fault *f)
 				pair.host);
 	if (s->n_ports == BROKER_PORTS)
 		return fault_set(f, 0, "a box can have %d ports", BROKER_PORTS);
-	listener = open_port(pair.host, f);
+	listener = open_port(pair, f);
 	if (listener < 0)
 		return listener;
 	s->ports[s->n_ports++] = (struct steer_port){ pair, listener };
@@ -117,13 +116,17 @@ static int decide(void *ctx, const char *entry, bool deny, struct fault *f)
 	return broker_allow(s->broker, entry, deny, f);
 }
 
-static int remove_port(struct steer *s, struct port_pair pair, struct fault *f)
+/* Of "8092" alone it is not known where it is meant to lead. */
+static int remove_port(struct steer *s, struct port_pair pair, bool alone, struct fault *f)
 {
 	for (unsigned int i = 0; i < s->n_ports; i++) {
 		int rc;
 
 		if (s->ports[i].pair.host != pair.host)
 			continue;
+		if (!alone && s->ports[i].pair.box != pair.box)
+			return fault_set(f, 0, "port %u of this machine leads to %u of the box",
+				pair.host, s->ports[i].pair.box);
 		rc = broker_port(s->broker, -1, s->ports[i].pair);
 		if (rc < 0)
 			return fault_set(f, -rc, "tell the broker to close port %u", pair.host);
@@ -137,18 +140,26 @@ static int change_port(void *ctx, const char *spec, bool remove, struct fault *f
 {
 	struct steer *s = ctx;
 	struct port_pair pair;
+	const char *problem;
 	int rc;
 
-	if (!port_parse(spec, &pair))
-		return fault_set(f, 0, "port '%s': expected PORT or HOST:BOX",
-			str_visible(spec));
+	problem = port_problem(spec, &pair);
+	if (problem)
+		return fault_set(f, 0, "port '%s': %s", str_visible(spec), problem);
 	if (!network_is_brokered(s->plan->frame.network))
 		return fault_set(f, 0, "its network is \"%s\": ports are for allow and open",
 			network_name(s->plan->frame.network));
 	if (!broker_is_there(s->broker))
 		return fault_set(f, 0, "its network has ended, and its ports with it");
 	if (remove)
-		return remove_port(s, pair, f);
+		return remove_port(s, pair, !strchr(spec, ':'), f);
+	if (pair.box < LOW_PORTS && !s->plan->frame.low_ports) {
+		fault_set(f, 0, "nothing in this box can listen on port %u", pair.box);
+		return fault_fix(f,
+			"Ports below %d are for a box that is started with one, as with --port "
+			"%u:%u; or let the server listen on another.",
+			LOW_PORTS, pair.host, pair.box);
+	}
 	rc = add_port(s, pair, f);
 	if (rc < 0)
 		return rc;

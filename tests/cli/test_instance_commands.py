@@ -968,7 +968,7 @@ BAD = {
     'network.allow=["exa mple"]': "network.allow: 'exa mple' has a space",
     'network.deny=["a:0"]': "network.deny: ",
     'network={"mode": "host", "allow": ["a"]}': "network.allow: with mode \"host\"",
-    'network.ports=["x"]': 'network.ports: expected "PORT"',
+    'network.ports=["x"]': 'network.ports: "x": expected PORT or HOST:BOX',
     "env.A=!./x": "env.A: the command ./x runs outside",
 }
 

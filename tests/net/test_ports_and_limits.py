@@ -108,6 +108,57 @@ def test_a_port_comes_and_goes(lab):
     assert status(lab, "live")["ports"] == []
 
 
+def test_a_port_goes_only_as_it_came(lab):
+    start(lab, "same", "--network", "allow", "--port", "7012:8000")
+    other = lab.run(["port", "same", "7012:8001", "--remove"])
+    assert other.returncode != 0 and b"leads to 8000" in other.stderr
+    assert status(lab, "same")["ports"] == ["7012:8000"]
+    lib.succeeded(lab.run(["port", "same", "7012:8000", "--remove"]))
+
+
+def test_a_server_on_a_low_port(lab):
+    start(lab, "low", "--network", "allow", "--port", "7013:80", cmd=SERVER.format("127.0.0.1", 80))
+    lib.wait_for(lambda: reached(lab, 7013), "the server")
+
+
+def test_a_low_port_with_a_proxy(lab):
+    start(lab, "lowp", "--network", "allow", "--proxy", "--port", "7014:80", cmd=SERVER.format("127.0.0.1", 80))
+    lib.wait_for(lambda: reached(lab, 7014), "the server")
+
+
+BIND = """
+import socket
+for family in (socket.AF_INET, socket.AF_INET6):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        for port in (1, 2, 52, 53, 54, 80, 1023):
+            s = socket.socket(family, kind)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            try:
+                s.bind(("127.0.0.1" if family == socket.AF_INET else "::1", port))
+                print(port)
+            except PermissionError:
+                pass
+"""
+
+
+def test_the_brokers_ports_stay_its_own(lab):
+    """In a box that may have low ports, and in one that said nothing of them."""
+    run = ["run", "-y", "--network", "allow"]
+    low = lab.run([*run, "--port", "7015:80", "--", lib.PYTHON, "-c", BIND])
+    assert lib.succeeded(low).split() == [b"54", b"80", b"1023"] * 4
+    assert lib.succeeded(lab.run([*run, "--port", "7015:3000", "--", lib.PYTHON, "-c", BIND])) == b""
+
+
+def test_a_low_port_comes_too_late(lab):
+    start(lab, "late", "--network", "allow")
+    late = lab.run(["port", "late", "7016:80"])
+    assert late.returncode != 0 and b"--port 7016:80" in late.stderr
+    never = lab.run(["port", "late", "7016:53"])
+    assert never.returncode != 0 and b"53 or below" in never.stderr
+    assert status(lab, "late")["ports"] == []
+
+
 def test_nobody_listens_in_the_box(lab):
     start(lab, "nobody", "--network", "allow", "--port", "7004:8000")
     assert page(lab, 7004).returncode in (7, 52, 56)  # a reset, seen sooner or later
@@ -119,7 +170,7 @@ def test_a_port_that_is_taken(lab):
     start(lab, "first", "--network", "allow", "--port", "7005")
     done = lab.run(["run", "-y", "--network", "allow", "--port", "7005:80", "--", "echo", "ran"])
     assert done.returncode == 125 and b"ran" not in done.stdout
-    assert b"port 7005" in done.stderr and b"HOST:BOX" in done.stderr
+    assert b"port 7005" in done.stderr and b"7006:80" in done.stderr
 
 
 def test_a_web_socket_through_a_port(lab):

@@ -19,9 +19,10 @@
  * socket, which a new namespace gives to no group (net.ipv4.ping_group_range) and which
  * can only send echo requests. Nor does the kernel ration ICMP on loopback.
  *
- * Both sockets are bound to ports below 1024, which nobody in the box may bind. When the
- * broker is gone the supervisor refuses in its stead: with no listener at all a connection
- * would find whoever in the box listens on the port it was for.
+ * Both sockets are bound to ports that nobody in the box may bind: below 1024, or in a box
+ * that may have those, up to the resolver's. When the broker is gone the supervisor refuses in
+ * its stead: with no listener at all a connection would find whoever in the box listens on the
+ * port it was for.
  *
  * All of it is said over netlink in two batches. `ip` and `nft` would cost three times the
  * rest of a box's start. What is on the stack fits into one page.
@@ -32,6 +33,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -41,13 +43,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum {
 	LISTENER_PORT = 1,
-	RESOLVER_PORT = 53,
+	RESOLVER_PORT = BROKERS_PORT,
 	BACKLOG = 4096,
 	LOOPBACK = 1,             /* index */
 	QUESTIONS_SIZE = 1 << 20, /* bytes of them that may wait */
@@ -484,6 +487,18 @@ const char *egress_make(int ends[NET_ENDS])
 	if (ends[END_RESOLVER] < 0)
 		return "bind the sockets of the box's network";
 	hear_refusals(v6, ends);
+	return NULL;
+}
+
+const char *egress_low_ports(void)
+{
+	char from[8];
+	auto_close int s =
+		open("/proc/sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
+
+	snprintf(from, sizeof(from), "%d", BROKERS_PORT + 1);
+	if (s < 0 || write(s, from, strlen(from)) < 0)
+		return "let the box listen on ports below 1024";
 	return NULL;
 }
 

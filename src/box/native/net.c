@@ -66,6 +66,8 @@ static const char *make_net(struct box *box, int *ret)
 		what = loopback_up(&s);
 	if (!what && proxy)
 		what = egress_make_proxy(PROXY_PORT, &box->net[END_LISTENER]);
+	if (!what && box->frame->low_ports)
+		what = egress_low_ports();
 	if (!what) {
 		*ret = ioctl(brokered ? box->net[END_LISTENER] : s, SIOCGSKNS);
 		what = *ret < 0 ? "get hold of the network namespace" : NULL;
