@@ -267,6 +267,7 @@ void resolver_questions(void);        /* on the UDP socket */
 void resolver_take(int fd);           /* a client over TCP */
 void resolver_client(unsigned int i); /* it is readable */
 void resolver_idle(void);
+void resolver_close(void);                      /* and tell of what is not answered yet */
 void resolver_answered(int waiters, int error); /* a list of them */
 uint64_t resolver_tick(void);                   /* what is due; when the next is, ms, or 0 */
 
@@ -285,6 +286,7 @@ void query_start(struct query *q);
 bool query_begin(const char *name);
 void query_answer(unsigned int i); /* a name server has said something */
 void query_tick(void);
+void query_close(void);   /* all of them, unanswered */
 uint64_t query_due(void); /* apart: who is answered in a tick may begin the next one */
 
 /* admit.c */

@@ -503,6 +503,7 @@ static void finish(void)
 
 	while ((n > 0 || !conn_all_sent()) && broker.now < until)
 		n = turn(conn_all_sent() ? 0 : RATE_TICK_MS);
+	resolver_close();
 	conn_close_all();
 	tell();
 	broker_send(broker.supervisor, &(struct broker_message){ .word = BROKER_DONE }, NULL, 0,

@@ -420,15 +420,34 @@ bool conn_all_sent(void)
 	return true;
 }
 
+/* What was begun may have been heard of outside: none of it goes untold. */
+static void close_one(struct conn *c)
+{
+	switch ((enum conn_state)c->state) {
+	case CONN_FREE:
+	case CONN_OVER:
+		break;
+	case CONN_HEAD:
+		conn_end(c, false);
+		break;
+	case CONN_HELD:
+		answer_is_late(c);
+		break;
+	case CONN_RESOLVING:
+	case CONN_WAITING:
+	case CONN_DIALLING:
+		conn_fail(c, ECANCELED);
+		break;
+	case CONN_OPEN:
+		tell_close(c);
+		conn_end(c, is_sent(c));
+		break;
+	}
+}
+
 void conn_close_all(void)
 {
-	for (unsigned int i = 0; i < broker.used; i++) {
-		struct conn *c = &broker.conns[i];
-
-		if (c->state == CONN_OPEN)
-			tell_close(c);
-		if (c->state != CONN_FREE && c->state != CONN_OVER)
-			conn_end(c, c->state == CONN_OPEN && is_sent(c));
-	}
+	for (unsigned int i = 0; i < broker.used; i++)
+		close_one(&broker.conns[i]);
 	conn_sweep();
 }

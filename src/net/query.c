@@ -325,6 +325,13 @@ void query_tick(void)
 	}
 }
 
+void query_close(void)
+{
+	for (unsigned int i = 0; broker.lookups && i < QUERIES; i++)
+		if (broker.queries[i].used)
+			finish(&broker.queries[i], ECANCELED);
+}
+
 uint64_t query_due(void)
 {
 	uint64_t due = 0;

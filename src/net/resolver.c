@@ -151,9 +151,17 @@ void resolver_answered(int waiters, int error)
 		next = w->next;
 		answer_lookup(w, error);
 		w->used = false;
-		if (tcp >= 0)
+		if (tcp >= 0 && !broker.ending)
 			read_questions((unsigned int)tcp);
 	}
+}
+
+/* The box is gone, and with it whoever waits; but that they asked is told. */
+void resolver_close(void)
+{
+	query_close();
+	resolver_answered(broker.put_off, ECANCELED);
+	broker.put_off = NONE;
 }
 
 /* ---- questions of the box ---- */

@@ -239,6 +239,8 @@ static const char *error_text(int error)
 		return "too many names";
 	case EDQUOT:
 		return "the limit of traffic is reached";
+	case ECANCELED:
+		return "the box ended first";
 	default:
 		return strerror(error);
 	}

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -93,6 +94,43 @@ def test_many_dead_addresses_do_not_keep_the_broker_busy(lab):
     time.sleep(2)
     assert seconds_of(broker) - before < 0.3
     assert process.poll() is None
+
+
+IN_FLIGHT = """
+import selectors, socket, struct
+ask = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(150):
+    name = b"".join(bytes([len(p)]) + p for p in (b"n%d" % i, b"slow", b"example", b"org"))
+    head = struct.pack(">6H", i, 0x100, 1, 0, 0, 0)
+    ask.sendto(head + name + struct.pack(">BHH", 0, 1, 1), ("198.18.0.1", 53))
+kept = []
+for i in range(50):
+    s = socket.socket()
+    s.setblocking(False)
+    s.connect_ex(("93.184.218.1", 8000 + i))
+    kept.append(s)
+import time; time.sleep(0.5)
+"""
+
+
+@pytest.mark.parametrize("opts", [["--network", "open"], [*ALLOW[2:], "--allow", "*.slow.example.org",
+                                                          "--allow", "93.184.218.1:*"]])  # fmt: skip
+def test_what_is_in_flight_when_the_box_ends_is_recorded(lab, opts):
+    """Names and addresses are words, too: who asks and ends at once has said them."""
+    lab.blackhole("93.184.218.0/24")
+    lab.dns({"*.slow.example.org": Name(["93.184.216.34"], silent=True)})
+    done = lab.run(["run", "-y", *opts, "--name", "flight", "--", lib.PYTHON, "-c", IN_FLIGHT])
+    lib.succeeded(done)
+    said = lib.succeeded(lab.run(["events", "flight", "--json"])).splitlines()
+    found = [json.loads(line) for line in said]
+    heard = {e.name for e in lab.heard("dns")}
+    told = {e["name"]: e for e in found if e["event"] == "lookup"}
+    assert len(heard) > 100 and heard <= set(told) and len(told) == 150
+    assert {e["error"] for e in told.values()} == {"the box ended first"}
+    dialled = [e for e in found if e["event"] == "connect"]
+    assert {e["port"] for e in dialled} == set(range(8000, 8050)) and len(dialled) == 50
+    assert {e["error"] for e in dialled} == {"the box ended first"}
+    assert b"could not be reached" in done.stderr
 
 
 BRISK = """
