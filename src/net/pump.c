@@ -75,6 +75,15 @@ static ssize_t move(struct flow *flow, int from, int to, size_t room)
 	return out;
 }
 
+/*
+ * Perhaps: splice(2) does not step over the urgent byte, and says there that nothing has come,
+ * or that this is the end. Read as bytes it is left out, as for all who do not ask for it.
+ */
+static bool is_at_mark(const struct flow *flow, ssize_t n)
+{
+	return !flow->held && !flow->ended && (n == 0 || n == -EAGAIN);
+}
+
 static enum pump_result settle(struct flow *flow, int to)
 {
 	if (!flow->ended || flow->held || flow->shut)
@@ -96,7 +105,9 @@ enum pump_result flow_pump(struct flow *flow, int from, int to, uint64_t *room, 
 			return settle(flow, to);
 		if (!*room || turn > TURN)
 			return PUMP_MORE;
-		n = bulk ? move(flow, from, to, *room) : copy(flow, from, to, *room, &was_all);
+		n = bulk ? move(flow, from, to, *room) : -EAGAIN;
+		if (!bulk || is_at_mark(flow, n))
+			n = copy(flow, from, to, *room, &was_all);
 		if (n == -EAGAIN || n == -EINTR)
 			return PUMP_WAIT;
 		if (n < 0)

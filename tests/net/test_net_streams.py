@@ -119,6 +119,25 @@ def test_behind_urgent_data(lab, world):
     assert [e.said for e in lab.heard("tcp", port=2021)] == [b"onetwo"] * 50
 
 
+def test_behind_urgent_data_in_the_middle_of_much(lab, world):
+    """splice(2) stops there, and calls it the end when there is one."""
+
+    def answer(connection, entry):
+        entry.said = b""
+        while not entry.said.endswith(b"the end") and (block := connection.recv(65536)):
+            entry.said += block
+        connection.sendall(b"yes")
+        connection.sendall(b"x" * 400000)
+        connection.send(b"!", socket.MSG_OOB)
+        connection.sendall(b"the end")
+
+    lab.tcp("93.184.216.34", 2022, answer)
+    cmd = ["python3", "/tools/socket_client.py", "urgent_bulk", "v4.example.org", "2022"]
+    done = boxed(lab, world, *cmd, allow=["v4.example.org:2022"])
+    assert lib.succeeded(done) == b"yes 400007 the end\n"
+    assert [len(e.said) for e in lab.heard("tcp", port=2022)] == [400007]
+
+
 def test_sent_and_gone(lab, world):
     """What a program sends before the whole box ends arrives, also when the server is slow."""
 

@@ -44,6 +44,20 @@ def urgent():
             print(got.decode())
 
 
+def urgent_bulk():
+    """The same in the middle of much, with an end, and without one before the answer."""
+    with socket.create_connection((host, port), 20) as s:
+        s.sendall(b"x" * 400000)
+        s.send(b"!", socket.MSG_OOB)
+        s.sendall(b"the end")
+        print(s.recv(3).decode(), end=" ")
+        s.shutdown(socket.SHUT_WR)
+        got = b""
+        while block := s.recv(65536):
+            got += block
+        print(len(got), got[-7:].decode())
+
+
 def talking():
     """A connection whose server has heard us, and has answered; the answer is not read yet."""
     s = socket.create_connection((host, port), 20)
