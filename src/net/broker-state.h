@@ -132,9 +132,9 @@ struct query {
 	int fd;
 	uint16_t id[2]; /* of the questions for A and AAAA */
 	bool have[2];
-	bool failed; /* one of them, by this server */
-	bool tcp;    /* an answer was cut: the rest over TCP */
-	bool sent;   /* TCP: the questions */
+	bool failed[2]; /* by this server */
+	bool tcp;       /* an answer was cut: the rest over TCP */
+	bool sent;      /* TCP: the questions */
 	struct lookup_answer answer[2];
 	enum lookup_result result[2];
 	unsigned int tries;

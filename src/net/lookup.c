@@ -25,7 +25,7 @@
 
 enum { HEADER = 12, CLASS_IN = 1, CNAME = 5, WIRE_NAME = 255, STEPS = 16, RECORDS = 256 };
 enum { FLAG_QR = 0x8000, FLAG_OPCODE = 0x7800, FLAG_TC = 0x0200, FLAG_RD = 0x0100 };
-enum { TTL_UNKNOWN = 60, OPT_SIZE = 11, SOA_NUMBERS = 20 };
+enum { TTL_UNKNOWN = 60, SOA_NUMBERS = 20 };
 
 /* ---- the question ---- */
 
@@ -57,7 +57,7 @@ static size_t put_name(const char *name, uint8_t out[WIRE_NAME])
 size_t lookup_question(const char *name, uint16_t type, uint16_t id, uint8_t *out, size_t size)
 {
 	uint8_t labels[WIRE_NAME], *p;
-	size_t len = put_name(name, labels), total = HEADER + len + 4 + OPT_SIZE;
+	size_t len = put_name(name, labels), total = HEADER + len + 4;
 
 	if (!len || size < total)
 		return 0;
@@ -65,13 +65,10 @@ size_t lookup_question(const char *name, uint16_t type, uint16_t id, uint8_t *ou
 	put_u16(out, id);
 	put_u16(out + 2, FLAG_RD);
 	put_u16(out + 4, 1);
-	put_u16(out + 10, 1);
 	memcpy(out + HEADER, labels, len);
 	p = out + HEADER + len;
 	put_u16(p, type);
 	put_u16(p + 2, CLASS_IN);
-	put_u16(p + 5, DNS_OPT);
-	put_u16(p + 7, DNS_UDP_SIZE);
 	return total;
 }
 

@@ -30,7 +30,8 @@ enum {
 };
 
 /*
- * A question: recursion desired, EDNS with 1232 bytes. Returns its length, or 0 when name
+ * A question: recursion desired, and no EDNS, as the C library asks: there are servers that do
+ * not know it, and what is too long comes over TCP. Returns its length, or 0 when name
  * is no name or there is no room for it: never, with a canonical name and
  * LOOKUP_QUESTION_SIZE.
  */

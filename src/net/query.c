@@ -31,6 +31,12 @@ static bool has_address(const struct query *q)
 		(q->have[1] && q->result[1] == LOOKUP_OK);
 }
 
+/* All that this server has to say: a family that it fails for does not speak for the other. */
+static bool is_settled(const struct query *q)
+{
+	return (q->have[0] || q->failed[0]) && (q->have[1] || q->failed[1]);
+}
+
 /* ---- what came of it ---- */
 
 static int remember(const char *name, const struct address *a, unsigned int n, uint32_t ttl)
@@ -134,7 +140,7 @@ static bool ask(struct query *q)
 	memcpy(&v6.sin6_addr, a->byte, 16);
 	if (getrandom(q->id, sizeof(q->id), 0) != sizeof(q->id))
 		return false;
-	q->failed = q->sent = false;
+	q->failed[0] = q->failed[1] = q->sent = false;
 	q->tcp_have = 0;
 	q->due = broker.now + dns->timeout * 1000ULL;
 	q->fd = socket(is_v4 ? AF_INET : AF_INET6,
@@ -172,7 +178,7 @@ static void believe(struct query *q, const uint8_t *bytes, size_t n)
 		if (r == LOOKUP_IGNORE)
 			continue;
 		if (r == LOOKUP_FAILED || (r == LOOKUP_CUT && q->tcp)) {
-			q->failed = true;
+			q->failed[i] = true;
 		} else if (r == LOOKUP_CUT) {
 			q->tcp = true;
 		} else {
@@ -251,7 +257,9 @@ void query_answer(unsigned int i)
 		conclude(q);
 	else if (q->tcp && !was_tcp && ask(q))
 		return;
-	else if (!good || q->failed || (q->tcp && !was_tcp))
+	else if (is_settled(q) && has_address(q))
+		conclude(q);
+	else if (!good || is_settled(q) || (q->tcp && !was_tcp))
 		ask_next(q);
 	else if (has_address(q))
 		q->due = q->due < broker.now + OTHER_FAMILY_MS ? q->due

@@ -7,6 +7,8 @@ the server is. Names that are not allowed are not asked about outside.
 import datetime
 import json
 import re
+import struct
+import time
 
 import lib
 import pytest
@@ -159,6 +161,41 @@ def test_resolver_that_fails(lab, world):
     for name in ("broken.example.org", "gone.example.org", "empty.example.org"):
         assert fetch(lab, world, name).returncode == 6, "curl: could not resolve host"
         assert lab.heard("dns", name=name) and not lab.heard("http")
+
+
+@pytest.mark.parametrize("bad, good", [(28, 1), (1, 28)], ids=["AAAA", "A"])
+@pytest.mark.parametrize("rcode", [1, 2, 4, 5])
+@pytest.mark.parametrize("late", [0, 0.2])
+def test_a_family_that_fails_is_not_both(lab, world, monkeypatch, bad, good, rcode, late):
+    """The server fails for one at once, and answers for the other, now or later."""
+    plain = lab._answer
+
+    def answer(question, via, peer):
+        said, end = plain(question, via, peer), question.index(0, 12)
+        kind = struct.unpack_from(">H", question, end + 1)[0]
+        if kind == bad:
+            return said[:3] + bytes([said[3] | rcode]) + said[4:6] + bytes(6) + said[12 : end + 5]
+        time.sleep(late if kind == good else 0)
+        return said
+
+    lab.dns({"half.example.org": list(far.WWW)})
+    monkeypatch.setattr(lab, "_answer", answer)
+    assert lib.succeeded(fetch(lab, world, "half.example.org"))
+    assert lab.heard("http", host="half.example.org")
+
+
+def test_a_server_without_edns(lab, world, monkeypatch):
+    """As of old: what has more than a question is not understood."""
+    plain = lab._answer
+
+    def answer(question, via, peer):
+        said = plain(question, via, peer)
+        more = struct.unpack(">H", question[10:12])[0]
+        return said[:3] + bytes([said[3] | 1]) + said[4:6] + bytes(6) + said[12:] if more else said
+
+    lab.dns({"old.example.org": list(far.WWW)})
+    monkeypatch.setattr(lab, "_answer", answer)
+    assert lib.succeeded(fetch(lab, world, "old.example.org"))
 
 
 def test_one_of_many_addresses_has_a_server(lab, world):

@@ -158,7 +158,7 @@ static void test_question(void **state)
 	ns_msg ns;
 	ns_rr rr;
 
-	assert_int_equal(n, 12 + 17 + 4 + 11);
+	assert_int_equal(n, 12 + 17 + 4);
 	assert_int_equal(ns_initparse(out, (int)n, &ns), 0);
 	assert_int_equal(ns_msg_id(ns), ID);
 	assert_true(ns_msg_getflag(ns, ns_f_rd) && !ns_msg_getflag(ns, ns_f_qr));
@@ -167,10 +167,7 @@ static void test_question(void **state)
 	assert_string_equal(ns_rr_name(rr), NAME);
 	assert_int_equal(ns_rr_type(rr), DNS_AAAA);
 	assert_int_equal(ns_rr_class(rr), 1);
-	assert_int_equal(ns_msg_count(ns, ns_s_ar), 1);
-	assert_int_equal(ns_parserr(&ns, ns_s_ar, 0, &rr), 0);
-	assert_int_equal(ns_rr_type(rr), DNS_OPT);
-	assert_int_equal(ns_rr_class(rr), 1232);
+	assert_int_equal(ns_msg_count(ns, ns_s_ar), 0);
 	for (size_t size = 0; size < n; size++)
 		assert_int_equal(lookup_question(NAME, DNS_A, ID, out, size), 0);
 }
@@ -184,7 +181,7 @@ static void test_question_limits(void **state)
 	name[63] = name[127] = name[191] = '.';
 	name[253] = '\0';
 	assert_int_equal(name_canon(name, 253, canonical), NAME_HOST);
-	assert_int_equal(lookup_question(canonical, DNS_A, ID, out, sizeof(out)), 12 + 270);
+	assert_int_equal(lookup_question(canonical, DNS_A, ID, out, sizeof(out)), 12 + 259);
 	name[253] = 'a';
 	name[254] = '\0';
 	assert_int_equal(lookup_question(name, DNS_A, ID, out, sizeof(out)), 0);
@@ -204,8 +201,7 @@ static void test_question_as_query(void **state)
 
 	assert_int_equal(dns_parse(out, n, &q), DNS_NOERROR);
 	assert_string_equal(q.name, NAME);
-	assert_true(q.edns && q.rd);
-	assert_int_equal(q.udp_size, 1232);
+	assert_true(!q.edns && q.rd);
 }
 
 /* ---- answers ---- */
