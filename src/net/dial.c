@@ -15,6 +15,7 @@
 enum {
 	GIVE_UP_MS = 30000,
 	HEAD_START_MS = 250,
+	ALIVE_S = 60,       /* of silence, and as long again without an answer */
 	PATIENCE_MS = 2500, /* with an attempt, where others wait for its place */
 };
 
@@ -56,12 +57,28 @@ static struct {
 	struct address to;
 } used = { .fd = NONE };
 
+/*
+ * What a program in the box does to keep its connection alive ends here, and whether the other
+ * end is still there only we can find out.
+ */
+static void keep_alive(int fd)
+{
+	const int yes = 1, idle = ALIVE_S, again = ALIVE_S / 3, tries = 3;
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &again, sizeof(again));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &tries, sizeof(tries));
+}
+
 static int make_socket(int family)
 {
 	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (fd >= 0)
+	if (fd >= 0) {
 		conn_tune(fd);
+		keep_alive(fd);
+	}
 	return fd;
 }
 

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -131,6 +132,17 @@ def test_what_is_in_flight_when_the_box_ends_is_recorded(lab, opts):
     assert {e["port"] for e in dialled} == set(range(8000, 8050)) and len(dialled) == 50
     assert {e["error"] for e in dialled} == {"the box ended first"}
     assert b"could not be reached" in done.stderr
+
+
+def test_a_dead_server_is_noticed(lab):
+    """Who asks whether it is still there is the kernel: that it will, and when, it says itself."""
+    lab.dns({"quiet.example.org": ["93.184.216.34"]})
+    lab.tcp("93.184.216.34", 7030, lambda connection, _: connection.recv(1))
+    opts = ["--allow", "quiet.example.org:7030", "--", lib.PYTHON, "-c", FETCH]
+    lab.start([*ALLOW, *opts, "quiet.example.org", "7030"])
+    lib.wait_for(lambda: lab.heard("tcp", port=7030), "the connection")
+    said = lib.succeeded(lab.bare(["ss", "-tnoH", "dst", "93.184.216.34:7030"])).decode()
+    assert re.fullmatch(r"ESTAB.*timer:\(keepalive,(59sec|1min|60sec),0\)\s*", said), said
 
 
 BRISK = """
