@@ -31,23 +31,29 @@ enum {
 
 /* ---- addresses ---- */
 
-/* The address at this end: of a link between two, IFA_ADDRESS is that at the other. */
-static bool address_of(const struct nlmsghdr *h, struct address *ret)
+/*
+ * The address at this end, and the bits of the network that it is in: of a link between two,
+ * IFA_ADDRESS is that at the other, and so is the network.
+ */
+static bool address_of(const struct nlmsghdr *h, struct address *ret, unsigned int *ret_bits)
 {
 	const struct ifaddrmsg *m = NLMSG_DATA(h);
 	const size_t size = m->ifa_family == AF_INET ? 4 : 16;
 	const struct rtattr *a = IFA_RTA(m);
-	const void *found = NULL;
+	const void *local = NULL, *other = NULL, *found;
 
 	if (m->ifa_family != AF_INET && m->ifa_family != AF_INET6)
 		return false;
 	for (unsigned int left = (unsigned int)IFA_PAYLOAD(h); RTA_OK(a, left);
 		a = RTA_NEXT(a, left))
-		if (RTA_PAYLOAD(a) >= size &&
-			(a->rta_type == IFA_LOCAL || (a->rta_type == IFA_ADDRESS && !found)))
-			found = RTA_DATA(a);
+		if (RTA_PAYLOAD(a) >= size && a->rta_type == IFA_LOCAL)
+			local = RTA_DATA(a);
+		else if (RTA_PAYLOAD(a) >= size && a->rta_type == IFA_ADDRESS)
+			other = RTA_DATA(a);
+	found = local ? local : other;
 	if (found)
 		*ret = size == 4 ? address_v4(found) : address_v6(found);
+	*ret_bits = local && other && memcmp(local, other, size) != 0 ? 0 : m->ifa_prefixlen;
 	return found;
 }
 
@@ -67,6 +73,7 @@ static int read_part(int s, struct policy *p, struct fault *f)
 	ssize_t n = recv(s, part, sizeof(part), MSG_TRUNC);
 	const struct nlmsghdr *h = (const void *)part;
 	struct address a;
+	unsigned int bits;
 
 	if (n < 0 || n > (ssize_t)sizeof(part))
 		return -(n < 0 ? errno : EMSGSIZE);
@@ -75,7 +82,8 @@ static int read_part(int s, struct policy *p, struct fault *f)
 			return 1;
 		if (h->nlmsg_type == NLMSG_ERROR)
 			return -EIO;
-		if (h->nlmsg_type == RTM_NEWADDR && address_of(h, &a) && !policy_own(p, &a))
+		if (h->nlmsg_type == RTM_NEWADDR && address_of(h, &a, &bits) &&
+			!policy_own(p, &a, bits))
 			return too_many(f);
 	}
 	return 0;

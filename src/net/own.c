@@ -87,10 +87,14 @@ bool own_learn(struct policy *p, const struct address *a, uint64_t now)
 {
 	const bool v4 = a->family == ADDRESS_V4;
 	struct probe *probe = &probes[v4];
+	struct address inner;
 	bool own;
 
 	if (other.when == now && address_equal(&other.address, a))
 		return true;
+	/* What leads to it through a gateway, if that turns it back. */
+	if (address_embedded(a, &inner) && !own_learn(p, &inner, now))
+		return false;
 	rest(probe);
 	if (probe->fd < 0)
 		probe->fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -100,7 +104,7 @@ bool own_learn(struct policy *p, const struct address *a, uint64_t now)
 	probe->asked = true;
 	own = v4 ? is_own_v4(probe->fd, a) : is_own_v6(probe->fd, a);
 	if (own)
-		return policy_own(p, a);
+		return policy_own(p, a, 0);
 	other.address = *a;
 	other.when = now;
 	return true;

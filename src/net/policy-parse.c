@@ -411,7 +411,7 @@ int policy_parse(struct policy *p, const struct policy_entry *entry, size_t n,
 	return r;
 }
 
-bool policy_own(struct policy *p, const struct address *a)
+bool policy_own(struct policy *p, const struct address *a, unsigned int bits)
 {
 	struct address own = a->family == ADDRESS_V6 ? address_v6(a->byte) : *a;
 
@@ -420,7 +420,8 @@ bool policy_own(struct policy *p, const struct address *a)
 			return true;
 	if (p->n_own == POLICY_OWN)
 		return false;
-	p->own[p->n_own++] = own;
+	p->own[p->n_own] = own;
+	p->own_bits[p->n_own++] = (uint8_t)(bits < address_bits(&own) ? bits : 0);
 	return true;
 }
 

@@ -32,6 +32,7 @@ const char *policy_reason_text(enum policy_reason reason)
 		[POLICY_PORT] = "not allowed on this port",
 		[POLICY_PRIVATE] = "not a public address",
 		[POLICY_SELF] = "an address of this machine",
+		[POLICY_NEAR] = "an address of this machine's network",
 		[POLICY_NO_NAME] = "not a host name",
 		[POLICY_DATAGRAM] = "UDP is not passed on",
 	};
@@ -196,19 +197,28 @@ static bool is_own(const struct policy *p, const struct address *a)
 	return false;
 }
 
-/* A rule for exactly this address; for one in a range, a rule inside that range. */
+/* Of the host's networks the narrowest that it is in: its bits; 0: it is in none. */
+static unsigned int near_bits(const struct policy *p, const struct address *a)
+{
+	struct address inner;
+	unsigned int bits = 0;
+
+	for (unsigned int i = 0; i < p->n_own; i++)
+		if (p->own_bits[i] > bits && address_within(a, &p->own[i], p->own_bits[i]))
+			bits = p->own_bits[i];
+	if (!bits && address_embedded(a, &inner) && near_bits(p, &inner))
+		bits = address_bits(a);
+	return bits;
+}
+
+/* A rule for it, of so many bits at least: it covers the address, so it lies in that range. */
 static int find_opening(const struct policy *p, const struct address *a, uint16_t port,
-	const struct address_range *range, bool exact)
+	unsigned int bits)
 {
 	for (unsigned int i = 0; i < p->n; i++) {
 		const struct policy_rule *r = &p->rule[i];
 
-		if (r->deny || !has_address(r, a) || !has_port(r, port))
-			continue;
-		if (exact && r->bits != address_bits(a))
-			continue;
-		/* It covers a, so with as many bits as the range it lies in it. */
-		if (!range || r->bits >= range->bits)
+		if (!r->deny && has_address(r, a) && has_port(r, port) && r->bits >= bits)
 			return (int)i;
 	}
 	return -1;
@@ -221,19 +231,20 @@ static int find_opening(const struct policy *p, const struct address *a, uint16_
 static struct verdict judge(const struct policy *p, const struct address *a, uint16_t port)
 {
 	const struct address_range *range = address_range(a);
-	bool own = is_own(p, a);
+	const bool own = is_own(p, a);
+	const unsigned int near = range ? range->bits : near_bits(p, a);
 	int rule = find_address(p, true, a, port);
 
 	if (rule >= 0)
 		return say(POLICY_DENIED, rule);
 	if (range && !range->can_open)
 		return say(POLICY_PRIVATE, -1);
-	if (!range && !own)
+	if (!range && !own && !near)
 		return say(POLICY_OPEN, -1);
-	rule = find_opening(p, a, port, range, own);
+	rule = find_opening(p, a, port, own ? address_bits(a) : near);
 	if (rule >= 0)
 		return say(POLICY_BY_RULE, rule);
-	return say(own ? POLICY_SELF : POLICY_PRIVATE, -1);
+	return say(own ? POLICY_SELF : range ? POLICY_PRIVATE : POLICY_NEAR, -1);
 }
 
 /* Mapped addresses are unwrapped where they are parsed; this is for those made by hand. */

@@ -59,6 +59,7 @@ struct policy {
 	uint16_t entries;
 	unsigned int n, n_own;
 	struct address own[POLICY_OWN];
+	uint8_t own_bits[POLICY_OWN]; /* of the network that it is in; 0: of none */
 	struct policy_rule rule[POLICY_RULES];
 };
 
@@ -89,10 +90,11 @@ int policy_parse(struct policy *p, const struct policy_entry *entry, size_t n,
 	const struct policy_preset *preset, size_t n_preset, struct fault *f);
 
 /*
- * An address of the host: reached by an entry for exactly that address, and no other way.
+ * An address of the host: reached by an entry for exactly that address, and no other way. Of
+ * the network that it is in, if it is one, others are reached by an entry inside of that.
  * False when there is no room: then the caller must not go on.
  */
-bool policy_own(struct policy *p, const struct address *a);
+bool policy_own(struct policy *p, const struct address *a, unsigned int bits);
 
 /* The rule as an entry that would make it again. */
 void policy_rule_text(const struct policy_rule *rule, char out[POLICY_TEXT]);
@@ -110,6 +112,7 @@ enum policy_reason {
 	POLICY_PORT,     /* no: the host is allowed, on other ports */
 	POLICY_PRIVATE,  /* no: not an address of the public Internet */
 	POLICY_SELF,     /* no: an address of the host itself */
+	POLICY_NEAR,     /* no: public, but of a network that the host is in */
 	POLICY_NO_NAME,  /* no: not a host name */
 	POLICY_DATAGRAM, /* no: UDP, whatever the host; the box's kernel says so */
 };

@@ -332,7 +332,7 @@ static void take_line(struct policy *p, struct reference *r, const char *line)
 	} else if (line[0] == '=') {
 		if (r->n_own < ENTRIES && to_bits(line + 1, r->own[r->n_own]) &&
 			address_parse(line + 1, strlen(line + 1), &a)) {
-			CHECK(policy_own(p, &a));
+			CHECK(policy_own(p, &a, 0));
 			r->n_own++;
 		}
 	} else if (r->n < ENTRIES - 16 && strlen(line) < 290) {

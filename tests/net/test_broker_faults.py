@@ -145,6 +145,27 @@ def test_a_dead_server_is_noticed(lab):
     assert re.fullmatch(r"ESTAB.*timer:\(keepalive,(59sec|1min|60sec),0\)\s*", said), said
 
 
+NEAR = [("93.184.215.1", 7040), ("2606:2800:215::1", 7041)]  # on the same wire as the machine
+
+
+@pytest.mark.parametrize("near, port", NEAR)
+def test_a_neighbour_is_not_the_public(lab, near, port):
+    """A public address that is of the machine's own network: a router, a printer, a colleague."""
+    lab.dns({"near.example.org": [near], "far.example.org": ["93.184.216.34"]})
+    lab.tcp(near, port)
+    lab.tcp("93.184.216.34", port)
+    by_name = ["--allow", f"near.example.org:{port}", "--allow", f"far.example.org:{port}"]
+    for opts in (by_name, [*by_name, "--allow", "0.0.0.0/0:*", "--allow", "[::/0]:*"]):
+        assert b"hello" in lib.succeeded(fetch(lab, "far.example.org", port, *opts))
+        done = fetch(lab, "near.example.org", port, *opts)
+        assert done.returncode == 1 and b"of this machine's network" in done.stderr
+        assert fetch(lab, near, port, *opts).returncode == 1
+    assert not lab.heard("tcp", address=near)
+    entry = f"[{near}]:{port}" if ":" in near else f"{near}:{port}"
+    done = fetch(lab, "near.example.org", port, *by_name, "--allow", entry)
+    assert b"hello" in lib.succeeded(done) and lab.heard("tcp", address=near)
+
+
 BRISK = """
 import socket, sys
 s = socket.create_connection(("near.example.org", 7020), 20)

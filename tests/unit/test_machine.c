@@ -51,7 +51,7 @@ static void test_own(void **state)
 		else
 			continue;
 		assert_true(has(&p, &a));
-		assert_true(policy_own(&listed, &a));
+		assert_true(policy_own(&listed, &a, 0));
 	}
 	freeifaddrs(all);
 	assert_int_not_equal(p.n_own, 0);

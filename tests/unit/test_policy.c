@@ -600,7 +600,56 @@ static void test_own(void **state)
 		for (size_t k = 0; k < ARRAY_SIZE(own); k++) {
 			struct address mine = address(own[k]);
 
-			assert_true(policy_own(p, &mine));
+			assert_true(policy_own(p, &mine, 0));
+		}
+		assert_int_equal(policy_address(p, &a, 443).reason, rows[i].reason);
+	}
+}
+
+/* The networks that the host is in are not for everybody, whoever they belong to. */
+static void test_near(void **state)
+{
+	static const struct {
+		const char *entries, *address;
+		enum policy_reason reason;
+	} rows[] = {
+		{ "open:", "8.8.8.1", POLICY_NEAR },
+		{ "open:", "8.8.9.1", POLICY_OPEN },
+		{ "open:", "8.8.8.8", POLICY_SELF },
+		{ "open:", "8.9.9.9", POLICY_SELF },
+		{ "open:", "8.9.9.8", POLICY_OPEN },
+		{ "open:", "10.1.2.4", POLICY_PRIVATE },
+		{ "open:", "2606:4700::ffff", POLICY_NEAR },
+		{ "open:", "2606:4700:0:1::1", POLICY_OPEN },
+		{ "open:", "64:ff9b::808:801", POLICY_NEAR },
+		{ "open:", "64:ff9b::808:901", POLICY_OPEN },
+		{ "open: 64:ff9b::808:801", "64:ff9b::808:801", POLICY_BY_RULE },
+		{ "open: 8.8.0.0/16", "8.8.8.1", POLICY_NEAR },
+		{ "open: 8.8.8.0/24", "8.8.8.1", POLICY_BY_RULE },
+		{ "open: 8.8.8.1", "8.8.8.1", POLICY_BY_RULE },
+		{ "open: 8.8.8.1", "8.8.8.2", POLICY_NEAR },
+		{ "open:-8.8.8.1 8.8.8.1", "8.8.8.1", POLICY_DENIED },
+		{ "8.8.0.0/16", "8.8.8.1", POLICY_NEAR },
+		{ "8.8.0.0/16", "8.8.9.1", POLICY_BY_RULE },
+		/* A range that is nobody's is opened as ever, also where the host is in it. */
+		{ "open: 10.0.0.0/8", "10.1.2.4", POLICY_BY_RULE },
+		{ "open: 10.0.0.0/8", "10.1.2.3", POLICY_SELF },
+	};
+	static const struct {
+		const char *address;
+		unsigned int bits;
+	} own[] = { { "8.8.8.8", 24 }, { "8.9.9.9", 32 }, { "10.1.2.3", 24 },
+		{ "2606:4700::1", 64 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct policy *p = policy_of(rows[i].entries);
+		struct address a = address(rows[i].address);
+
+		for (size_t k = 0; k < ARRAY_SIZE(own); k++) {
+			struct address mine = address(own[k].address);
+
+			assert_true(policy_own(p, &mine, own[k].bits));
 		}
 		assert_int_equal(policy_address(p, &a, 443).reason, rows[i].reason);
 	}
@@ -613,14 +662,14 @@ static void test_own_is_limited(void **state)
 
 	for (int i = 0; i < POLICY_OWN; i++) {
 		a.byte[3] = (uint8_t)i;
-		assert_true(policy_own(p, &a));
+		assert_true(policy_own(p, &a, 0));
 	}
-	assert_true(policy_own(p, &a));
+	assert_true(policy_own(p, &a, 0));
 	memcpy(mapped.byte + 12, a.byte, 4);
 	mapped.byte[10] = mapped.byte[11] = 0xff;
-	assert_true(policy_own(p, &mapped));
+	assert_true(policy_own(p, &mapped, 0));
 	a.byte[2] = 1;
-	assert_false(policy_own(p, &a));
+	assert_false(policy_own(p, &a, 0));
 }
 
 static void test_vain(void **state)
@@ -670,6 +719,7 @@ int main(void)
 		cmocka_unit_test(test_address),
 		cmocka_unit_test(test_resolved),
 		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_near),
 		cmocka_unit_test(test_own_is_limited),
 		cmocka_unit_test(test_vain),
 	};
