@@ -180,6 +180,7 @@ struct broker_config {
 	uint32_t ask_seconds;
 	uint32_t connections; /* and no more than there may be descriptors for */
 	uint64_t bytes, rate;
+	char box[BROKER_NAME];
 	struct policy policy; /* last: most of it is never touched */
 };
 

@@ -590,6 +590,7 @@ static int hear_config(struct fault *f)
 		c->connections = t.connections;
 	c->bytes = t.bytes;
 	c->rate = t.rate;
+	memcpy(c->box, t.box, sizeof(c->box));
 	c->policy.open = t.open;
 	c->policy.entries = t.entries;
 	c->policy.n = t.rules;

@@ -40,6 +40,7 @@ enum {
 	BROKER_SOCKET = 3, /* where the broker finds its end */
 	BROKER_CONNECTIONS = MOST_CONNECTIONS,
 	BROKER_PORTS = MOST_PORTS,
+	BROKER_NAME = 64,  /* bytes of a host name, with the one that ends it */
 	BROKER_SPARE = 8,  /* sockets of the box that it keeps ready for its ports */
 	BROKER_RULES = 64, /* at most, in one word before it is ready */
 	BROKER_EVENTS = 4, /* at most, in one word */
@@ -79,9 +80,10 @@ struct broker_terms {
 	uint16_t entries; /* it was made of */
 	uint32_t rules;   /* that follow */
 	uint32_t ask_seconds;
-	uint32_t connections; /* at once, at most BROKER_CONNECTIONS */
-	uint64_t bytes;       /* in both directions, until the end; 0: any */
-	uint64_t rate;        /* bytes a second; 0: any */
+	uint32_t connections;  /* at once, at most BROKER_CONNECTIONS */
+	uint64_t bytes;        /* in both directions, until the end; 0: any */
+	uint64_t rate;         /* bytes a second; 0: any */
+	char box[BROKER_NAME]; /* its name, and what its own host name is */
 };
 
 /* Send with up to NET_ENDS descriptors; body may be NULL. 0 or -errno. */

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -287,6 +288,11 @@ static void question(struct waiter *w, const uint8_t *bytes, size_t n)
 	}
 	if (name_is_local(w->query.name)) {
 		answer_local(w);
+		return;
+	}
+	/* Its address is in the box's hosts file; here is no other. */
+	if (!strcasecmp(w->query.name, broker.config->box)) {
+		answer_error(w, DNS_NOERROR);
 		return;
 	}
 	v = policy_name(&broker.config->policy, w->query.name);

@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +122,7 @@ static int send_rules(int socket, const struct policy *policy)
 static int configure(struct broker_link *l, const struct policy *policy, const struct plan *p)
 {
 	const struct broker_message m = { .word = BROKER_CONFIG };
-	const struct broker_terms terms = {
+	struct broker_terms terms = {
 		.proxy = p->frame.proxy,
 		.ask = p->ask,
 		.open = policy->open,
@@ -132,7 +133,10 @@ static int configure(struct broker_link *l, const struct policy *policy, const s
 		.bytes = p->limits.traffic,
 		.rate = p->limits.rate,
 	};
-	int rc = broker_send(l->socket, &m, &terms, sizeof(terms), NULL, 0, 0);
+	int rc;
+
+	snprintf(terms.box, sizeof(terms.box), "%s", p->name);
+	rc = broker_send(l->socket, &m, &terms, sizeof(terms), NULL, 0, 0);
 
 	return rc < 0 ? rc : send_rules(l->socket, policy);
 }

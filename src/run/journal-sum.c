@@ -54,9 +54,11 @@ static const char *number_of(const struct journal_hosts *hosts)
 	return mem_printf("%s%u", hosts->more ? "more than " : "", names_of(hosts));
 }
 
-/* Why, where it is not just that nobody listed it. */
+/* What went wrong; or why not, where it is not just that nobody listed it. */
 static const char *because(const struct journal_host *h)
 {
+	if (h->error)
+		return mem_printf(" (%s)", journal_error_text(h->error));
 	if (h->reason == POLICY_UNLISTED)
 		return "";
 	if (h->reason == POLICY_PORT)
@@ -64,7 +66,7 @@ static const char *because(const struct journal_host *h)
 	return mem_printf(" (%s)", policy_reason_text(h->reason));
 }
 
-static void add_names(struct str *out, const struct journal_hosts *hosts, bool why)
+static void add_names(struct str *out, const struct journal_hosts *hosts)
 {
 	unsigned int shown = 0, n = names_of(hosts);
 
@@ -73,8 +75,7 @@ static void add_names(struct str *out, const struct journal_hosts *hosts, bool w
 			continue;
 		str_add(out, shown++ ? ", " : ": ");
 		str_add_visible(out, hosts->host[i].name);
-		if (why)
-			str_add(out, because(&hosts->host[i]));
+		str_add(out, because(&hosts->host[i]));
 	}
 	if (n > shown)
 		str_addf(out, " and %u more", n - shown);
@@ -161,11 +162,11 @@ void journal_summary(const struct journal *j, struct str *out)
 			size_of(sum->received));
 	if (sum->failed.n) {
 		str_addf(out, ", %s could not be reached", number_of(&sum->failed));
-		add_names(out, &sum->failed, false);
+		add_names(out, &sum->failed);
 	}
 	if (sum->refused.n) {
 		str_addf(out, ", %s refused", number_of(&sum->refused));
-		add_names(out, &sum->refused, true);
+		add_names(out, &sum->refused);
 	}
 	for (unsigned int i = 0; i < JOURNAL_LIMITS && sum->limit[i][0]; i++)
 		str_addf(out, "%s%s",

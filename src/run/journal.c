@@ -226,7 +226,7 @@ static void put_connection(struct json *j, const struct net_event *e)
 }
 
 /* What the broker says by an errno has other words than files. */
-static const char *error_text(int error)
+const char *journal_error_text(int error)
 {
 	switch (error) {
 	case ENOENT:
@@ -249,7 +249,7 @@ static const char *error_text(int error)
 static void put_error(struct json *j, const struct net_event *e)
 {
 	if (e->error)
-		json_string(j, "error", error_text(e->error));
+		json_string(j, "error", journal_error_text(e->error));
 }
 
 static void put_lookup(struct json *j, const struct net_event *e)
@@ -313,7 +313,9 @@ static const struct {
 
 static void add_host(struct journal_hosts *hosts, const struct net_event *e, bool with_port)
 {
-	struct journal_host new = { .reason = e->reason, .port = with_port ? e->port : 0 };
+	struct journal_host new = {
+		.reason = e->reason, .port = with_port ? e->port : 0, .error = (int16_t)e->error
+	};
 
 	if (e->name[0]) {
 		memcpy(new.name, e->name, sizeof(new.name));

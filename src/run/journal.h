@@ -41,6 +41,7 @@ struct journal_host {
 	bool is_address;
 	uint16_t port;  /* of one that was refused; 0: only its lookup was */
 	uint8_t reason; /* enum policy_reason, of one that was refused */
+	int16_t error;  /* errno, of one that could not be reached */
 };
 
 struct journal_hosts {
@@ -84,6 +85,8 @@ void journal_event(struct journal *j, const struct net_event *e);
 int journal_timeout(const struct journal *j);
 void journal_tick(struct journal *j);
 void journal_flush(struct journal *j);
+
+const char *journal_error_text(int error);
 
 /* NULL while nothing is recorded. */
 const struct journal_sum *journal_sum(const struct journal *j);

@@ -79,6 +79,15 @@ static int hand_over(struct steer *s, struct steer_port *port)
 
 /* ---- what is asked of the box ---- */
 
+/* Is the same asked by one of the first n? Each connection asks for itself. */
+static bool is_among(const struct steer *s, unsigned int n, const struct steer_waiting *w)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (s->waiting[i].port == w->port && !strcmp(s->waiting[i].host, w->host))
+			return true;
+	return false;
+}
+
 static void put_status(void *ctx, struct json *j)
 {
 	const struct steer *s = ctx;
@@ -95,8 +104,9 @@ static void put_status(void *ctx, struct json *j)
 	json_count(j, "received", s->broker->moved.received);
 	json_open(j, "waiting", '[');
 	for (unsigned int i = 0; i < s->n_waiting; i++)
-		json_string(j, NULL,
-			mem_printf("%s:%u", s->waiting[i].host, s->waiting[i].port));
+		if (!is_among(s, i, &s->waiting[i]))
+			json_string(j, NULL,
+				mem_printf("%s:%u", s->waiting[i].host, s->waiting[i].port));
 	json_close(j, ']');
 	json_open(j, "ports", '[');
 	for (unsigned int i = 0; i < s->n_ports && !s->broker->lost; i++)
@@ -176,14 +186,6 @@ static const struct control_ops ops = {
 
 /* ---- what the box asks ---- */
 
-static bool is_asked(const struct steer *s, const char *host, uint16_t port)
-{
-	for (unsigned int i = 0; i < s->n_waiting; i++)
-		if (s->waiting[i].port == port && !strcmp(s->waiting[i].host, host))
-			return true;
-	return false;
-}
-
 /*
  * Over whatever is on the screen, with a bell: the box waits for this. Where nobody reads, it
  * is left out: `carrel ps` shows it too, and the box's limits must not wait for a reader.
@@ -218,7 +220,7 @@ static void begin_waiting(struct steer *s, const struct net_event *e)
 	/* A box that asks about more than anybody could answer is not shown them all. */
 	if (s->n_waiting == STEER_WAITING)
 		return;
-	if (!is_asked(s, w.host, w.port))
+	if (!is_among(s, s->n_waiting, &w))
 		show_question(s, w.host, w.port);
 	s->waiting[s->n_waiting++] = w;
 }

@@ -163,6 +163,16 @@ def test_resolver_that_fails(lab, world):
         assert lab.heard("dns", name=name) and not lab.heard("http")
 
 
+@pytest.mark.parametrize("opts", [[], ["--ask"]])
+def test_the_name_of_the_box_is_its_own(lab, opts):
+    """It is in the hosts file, with an address of one family: nobody is asked for the other."""
+    look = "getent hosts $(hostname); getent ahosts $(hostname) >/dev/null && hostname"
+    argv = ["run", "-y", "--name", "My-Box", "--network", "allow", *opts, "--", "sh", "-c", look]
+    done = lab.run(argv)
+    assert re.fullmatch(rb"127\.0\.1\.1\s+My-Box\nMy-Box\n", lib.succeeded(done)), done.stdout
+    assert b"refused" not in done.stderr and not lab.heard("dns")
+
+
 @pytest.mark.parametrize("bad, good", [(28, 1), (1, 28)], ids=["AAAA", "A"])
 @pytest.mark.parametrize("rcode", [1, 2, 4, 5])
 @pytest.mark.parametrize("late", [0, 0.2])

@@ -210,6 +210,14 @@ def test_yes(lab):
     assert b"carrel allow yes www.example.org:80" in lib.read_until(process.stderr, b"--deny)", 5)
 
 
+def test_one_question_of_many_connections(lab):
+    server(lab)
+    curl = f"for i in 1 2 3; do curl -sS -m 30 http://{HOST}/ & done; {WAITS}"
+    start(lab, "many", "--network", "allow", "--ask", cmd=curl)
+    lib.wait_for(lambda: len(of_kind(lab, "many", "held")) == 3, "the connections")
+    assert status(lab, "many")["waiting"] == [f"{HOST}:80"]
+
+
 def test_the_question_on_a_terminal_rings_its_bell(lab):
     """The box has the terminal's screen: the line begins at its left end, and with a bell."""
     server(lab)

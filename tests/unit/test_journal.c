@@ -402,7 +402,8 @@ static void test_summary(void **state)
 	add(&j, e);
 	add(&j, event(NET_LOST, "", 0));
 	assert_string_equal(summary(&j),
-		"0 hosts reached, 1 could not be reached: down.example, 1 refused: db.example "
+		"0 hosts reached, 1 could not be reached: down.example (Connection timed out), "
+		"1 refused: db.example "
 		"(not a public address); the network ended before the box did\n");
 }
 
