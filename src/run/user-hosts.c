@@ -10,6 +10,7 @@
  * the same time lose nothing.
  */
 #include "run/user-hosts.h"
+#include "run/egress.h"
 #include "net/policy.h"
 #include "plan/request.h"
 #include "base/fault.h"
@@ -97,17 +98,12 @@ static bool next_line(const char **text, struct line *ret)
 	return true;
 }
 
-int user_hosts(struct request *r, struct fault *f)
+static void add_lines(const char *path, const char *text, struct request *r)
 {
-	const char *path = user_hosts_path(), *text;
 	unsigned int number = 0;
 	struct line line;
-	int rc;
 
-	if (!path)
-		return 0;
-	rc = read_all(path, &text, f);
-	while (rc == 0 && next_line(&text, &line)) {
+	while (next_line(&text, &line)) {
 		number++;
 		if (line.entry)
 			vec_push(&r->hosts,
@@ -115,6 +111,18 @@ int user_hosts(struct request *r, struct fault *f)
 					.origin = mem_printf("%s:%u", path, number),
 					.deny = line.deny }));
 	}
+}
+
+int user_hosts(struct request *r, struct fault *f)
+{
+	const char *path = user_hosts_path(), *text;
+	int rc;
+
+	if (!path)
+		return 0;
+	rc = read_all(path, &text, f);
+	if (rc == 0)
+		add_lines(path, text, r);
 	return rc;
 }
 
@@ -182,6 +190,16 @@ static const char *with_entry(const char *text, const char *entry, const char *w
 	return out.p;
 }
 
+/* Would a start understand it? Else what is said of boxes to come is true of none. */
+static int check(const char *path, const char *text, struct fault *f)
+{
+	struct request r = { .network = NETWORK_ALLOW };
+	const struct policy *unused;
+
+	add_lines(path, text, &r);
+	return egress_policy(&r, &unused, f);
+}
+
 static int replace(int dir, const char *path, const char *text, struct fault *f)
 {
 	static const char new[] = FILE_NAME ".new";
@@ -203,7 +221,7 @@ static int replace(int dir, const char *path, const char *text, struct fault *f)
 
 int user_hosts_add(const char *entry, bool deny, bool *ret_was, struct fault *f)
 {
-	const char *path = user_hosts_path(), *text, *wanted;
+	const char *path = user_hosts_path(), *text, *changed, *wanted;
 	auto_close int dir = -1;
 	int rc = canonical(entry, deny, &wanted, f);
 
@@ -223,10 +241,11 @@ int user_hosts_add(const char *entry, bool deny, bool *ret_was, struct fault *f)
 	rc = read_all(path, &text, f);
 	if (rc < 0)
 		return rc;
-	text = with_entry(text, entry, wanted, deny);
-	if (text)
-		rc = replace(dir, path, text, f);
+	changed = with_entry(text, entry, wanted, deny);
+	rc = check(path, changed ? changed : text, f);
+	if (rc == 0 && changed)
+		rc = replace(dir, path, changed, f);
 	if (rc == 0)
-		*ret_was = !text;
+		*ret_was = !changed;
 	return rc;
 }

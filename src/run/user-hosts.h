@@ -18,7 +18,8 @@ int user_hosts(struct request *r, struct fault *f);
 
 /*
  * Add an entry for all boxes to come; *ret_was says that it was there already. A line that
- * says the contrary of the same entry is taken out. The rest of the file stays as it is.
+ * says the contrary of the same entry is taken out. The rest of the file stays as it is; where
+ * a start would not understand it, nothing is written.
  */
 int user_hosts_add(const char *entry, bool deny, bool *ret_was, struct fault *f);
 

@@ -175,6 +175,26 @@ def test_always_keeps_the_rest_of_the_file(home):
     assert path.read_text().endswith("\nb.example\n!d.example:*\n")
 
 
+def test_always_with_a_line_that_stops_starts(home):
+    path = home / ".config/carrel/allow"
+    text = "a.example\n\na b.example\n"
+    lib.make_file(path, text)
+    box = Server("box", OK, OK, OK)
+    for entry in "b.example", "a.example":  # one is there already
+        done = lib.carrel("allow", "box", "--always", entry)
+        assert done.returncode == 125
+        assert done.stdout.decode() == f"{entry} is allowed in box\n"
+        assert f"carrel: {path}:3: 'a b.example' " in done.stderr.decode()
+        assert path.read_text() == text
+    start = lib.carrel("plan", "--allow", "b.example", "--", "true")
+    assert start.stderr == done.stderr
+    # Its contrary takes out what nobody understands.
+    lib.make_file(path, "*\n")
+    assert "now in all boxes" in output("allow", "box", "--always", "--deny", "*")
+    assert path.read_text() == "!*:*\n"
+    box.stop()
+
+
 def test_always_follows_no_link(home, place):
     victim = lib.make_file(place / "victim", "a.example\n")
     lib.make_file(home / ".config/carrel/x")
