@@ -168,10 +168,12 @@ int run_plan(const struct request *r, enum run_for what, const struct plan **ret
 	struct host host;
 	int rc = network_is_brokered(r->network) ? user_hosts(&all, f) : 0;
 
-	if (r->ask && !xdg_runtime())
+	if (r->ask && !xdg_runtime()) {
+		all.ask = false;
 		vec_push(&all.notices,
-			"XDG_RUNTIME_DIR is not set, so nobody can answer what this box asks: "
-			"every question ends in a no");
+			"XDG_RUNTIME_DIR is not set, so nobody could answer what this box "
+			"asks: hosts in no list are refused");
+	}
 	if (rc == 0)
 		rc = egress_policy(&all, &policy, f);
 	if (rc == 0 && r->parts)

@@ -407,6 +407,14 @@ def test_provenance_of_the_environment(project):
     assert origin["GIVEN"] == origin["COPIED"] == "asked"
 
 
+def test_where_nobody_could_answer_nothing_is_asked(project):
+    opts = ["--allow", "a.example", "--ask"]
+    assert plan(*opts)["egress"]["ask"] is True
+    nowhere = plan(*opts, env={"XDG_RUNTIME_DIR": None})
+    assert nowhere["egress"]["ask"] is False
+    assert any("hosts in no list are refused" in notice for notice in nowhere["notices"])
+
+
 def test_a_second_way_in_is_no_way_around(furnished, place):
     """Protected and hidden hold through every mount that shows the same files."""
     before = lib.snapshot(furnished)

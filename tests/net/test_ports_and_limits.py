@@ -248,6 +248,14 @@ def test_no_answer_is_a_no(lab):
     assert [e["verdict"] for e in told] == ["refused"]
 
 
+def test_nobody_could_answer(lab):
+    server(lab)
+    argv = ["run", "-y", "--name", "alone", "--allow", "known.example", "--ask", "--", *CURL]
+    done = lab.run([*argv, f"http://{HOST}/"], env={"XDG_RUNTIME_DIR": None})
+    assert b"Could not resolve host" in done.stderr and b"waits for you" not in done.stderr
+    assert not lab.heard("http") and not of_kind(lab, "alone", "held")
+
+
 def test_always_holds_for_the_next_box(lab):
     _, here = ask(lab, "always")
     lib.succeeded(lab.run(["allow", "always", HOST, "--always"]))
