@@ -195,11 +195,27 @@ static size_t distance(const char *a, const char *b)
 	return d[n % 3][m];
 }
 
-const char *str_nearest(const char *word, const char *const *candidates, size_t n)
+/* The shortest that begins with word; NULL: none, or word is too short to say. */
+static const char *completion(const char *word, const char *const *candidates, size_t n)
 {
 	const char *best = NULL;
+
+	if (strlen(word) < 3)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		if (str_starts(candidates[i], word) &&
+			(!best || strlen(candidates[i]) < strlen(best)))
+			best = candidates[i];
+	return best;
+}
+
+const char *str_nearest(const char *word, const char *const *candidates, size_t n)
+{
+	const char *best = completion(word, candidates, n);
 	size_t limit = strlen(word) / 3 + 1, least = limit + 1;
 
+	if (best)
+		return best;
 	if (limit > 14)
 		return NULL; /* too long for distance() */
 	for (size_t i = 0; i < n; i++) {

@@ -36,7 +36,10 @@ void str_add_word(struct str *s, const char *text);
  */
 size_t utf8_length(const char *p, size_t n);
 
-/* The candidate nearest to word, or NULL when none is near enough to suggest. */
+/*
+ * The candidate nearest to word, or NULL when none is near enough to suggest. One that begins
+ * with it, if it has three letters, is nearer than any misspelling.
+ */
 const char *str_nearest(const char *word, const char *const *candidates, size_t n);
 
 bool str_starts(const char *s, const char *prefix);

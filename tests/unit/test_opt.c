@@ -174,7 +174,7 @@ static void test_unknown_with_suggestion(void **state)
 	REFUSED(PARSE("-\xff\x1b"), "unknown option '-\\xff'");
 	REFUSED(PARSE("--\x1b[31m"), "unknown option '--\\x1b[31m'");
 	/* No abbreviations: a new option must not change what an old script means. */
-	REFUSED(PARSE("--dry"), "unknown option '--dry'");
+	REFUSED(PARSE("--dry"), "unknown option '--dry' (did you mean '--dry-run'?)");
 }
 
 static void test_missing_and_empty_values(void **state)

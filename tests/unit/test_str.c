@@ -193,8 +193,13 @@ static void test_word_comes_back_from_a_shell(void **state)
 
 static void test_nearest(void **state)
 {
-	static const char *const names[] = { "network", "name", "nest", "mount", "record" };
+	static const char *const names[] = { "network", "name", "nest", "networks", "mount",
+		"record" };
 	static const char *const rows[][2] = {
+		{ "net", "network" },
+		{ "networ", "network" },
+		{ "rec", "record" },
+		{ "re", NULL },
 		{ "network", "network" },
 		{ "netwrok", "network" },
 		{ "netwok", "network" },
