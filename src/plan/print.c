@@ -449,25 +449,31 @@ static bool allows_any(const struct plan *p)
 	return false;
 }
 
-static void print_network(const struct plan *p, bool colour, struct str *out)
+static const char *mode_text(const struct plan *p)
 {
 	static const char *const modes[] = {
 		[NETWORK_NONE] = "none (its own loopback)",
-		[NETWORK_ALLOW] = "allow: these hosts and nothing else",
 		[NETWORK_OPEN] = "open: the public Internet, not this machine or its network",
 		[NETWORK_HOST] =
 			"host: everything this machine can reach, its own services too",
 	};
-	struct wrapped ports = { .out = out, .colour = colour, .label = "" };
-	enum network mode = p->frame.network;
+	bool any = allows_any(p);
 
-	line(out, colour, "network",
-		mode == NETWORK_ALLOW && !allows_any(p) ? "allow: nothing is allowed"
-							: modes[mode]);
+	if (p->frame.network != NETWORK_ALLOW)
+		return modes[p->frame.network];
+	if (p->ask)
+		return any ? "allow: these hosts; you are asked about others"
+			   : "allow: you are asked about every host";
+	return any ? "allow: these hosts and nothing else" : "allow: nothing is allowed";
+}
+
+static void print_network(const struct plan *p, bool colour, struct str *out)
+{
+	struct wrapped ports = { .out = out, .colour = colour, .label = "" };
+
+	line(out, colour, "network", mode_text(p));
 	print_rules(p, colour, out, "allowed", false);
 	print_rules(p, colour, out, "denied", true);
-	if (p->ask)
-		line(out, colour, "", "you are asked about others");
 	if (p->frame.proxy)
 		line(out, colour, "",
 			mem_printf("by a proxy that programs must ask: 127.0.0.1:%d of the box",

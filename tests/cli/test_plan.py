@@ -407,6 +407,22 @@ def test_provenance_of_the_environment(project):
     assert origin["GIVEN"] == origin["COPIED"] == "asked"
 
 
+@pytest.mark.parametrize(
+    "opts, said",
+    [
+        (["--network", "allow"], "allow: nothing is allowed"),
+        (["--network", "allow", "--ask"], "allow: you are asked about every host"),
+        (["--allow", "a.example"], "allow: these hosts and nothing else"),
+        (["--allow", "a.example", "--ask"], "allow: these hosts; you are asked about others"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_may_be_reached_in_words(project, opts, said):
+    shown = lib.succeeded(lib.carrel("plan", *opts, "--", "true")).decode()
+    assert re.search(f"^network +{said}$", shown, re.M)
+    assert shown.count("asked about") == said.count("asked about")
+
+
 def test_where_nobody_could_answer_nothing_is_asked(project):
     opts = ["--allow", "a.example", "--ask"]
     assert plan(*opts)["egress"]["ask"] is True
