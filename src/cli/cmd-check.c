@@ -114,7 +114,7 @@ const struct cmd cmd_check_entry = {
 	.detail =
 		"Builds a real box with all its layers and runs a program in it, then says for "
 		"each layer whether it came to be, and what to do about what did not. The exit "
-		"status is 0 when a box works here, 1 when it does not.",
+		"status is 0 when all of them work here, 1 when one does not.",
 	.opts = check_opts,
 	.size = sizeof(struct check_args),
 	.run = cmd_check,

@@ -35,7 +35,9 @@ static const char description[] =
 
 static const struct entry exit_status[] = {
 	{ "0-255", "The exit code of the command in the box." },
-	{ "1", "Of `carrel agents`: some agent cannot be started; it says why." },
+	{ "1",
+		"Of `carrel agents`: some agent cannot be started; of `carrel check`: some "
+		"layer does not work here. They say why." },
 	{ "125", "carrel itself failed: bad usage, refused, or the box could not be built." },
 	{ "126", "The command was found in the box but could not be executed." },
 	{ "127", "The command was not found in the box." },
@@ -54,8 +56,9 @@ static const struct entry environment[] = {
 static const char passed_on[] =
 	"A box starts with an empty environment. `TERM`, `LANG`, `LANGUAGE`, `LC_*`, `TZ`, "
 	"`COLORTERM`, `NO_COLOR` and `EDITOR` are copied into it when they are set; `HOME`, "
-	"`USER`, `LOGNAME`, `SHELL`, `PATH` and `CARREL_BOX` are made for it; everything else "
-	"has to be asked for with `--env`.";
+	"`USER`, `LOGNAME`, `SHELL`, `PATH` and `CARREL_BOX` are made for it, and with "
+	"`--proxy` `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` and the same three in small letters; "
+	"everything else has to be asked for with `--env`.";
 
 static const struct entry files[] = {
 	{ "carrel.json", "In the workspace: the project's manifest." },

@@ -6,8 +6,9 @@
  * Two files are read: the project's and, under it, the user's own. An agent of the project
  * wins whole over the user's of the same name; `extends` composes one from another. A name in
  * an agent's whitelist is looked for in the library of the file that wrote it down, then in
- * the other. Everything that is wrong is reported at once, each with its file, line and
- * column; nothing here prints and nothing is started before all of it is right.
+ * the other. All that is wrong with the form of a file is reported at once, then all that is
+ * wrong with what an agent refers to, each with its file, line and column; nothing here prints
+ * and nothing is started before all of it is right.
  */
 #ifndef MANIFEST_MANIFEST_H
 #define MANIFEST_MANIFEST_H
