@@ -60,8 +60,10 @@ static int check_box(const struct cmd *c, const struct opt_rest *rest, struct fa
 	if (rest->argc > 1 + c->more)
 		return fault_set(f, 0, "'%s' takes nothing more: '%s'", c->name,
 			opt_shown(rest->argv[1 + c->more]));
-	return fault_set(f, 0, "'%s' needs %s", c->name,
-		rest->argc ? "more than the name of a box" : "the name of a box");
+	if (!rest->argc)
+		return fault_set(f, 0, "'%s' needs the name of a box", c->name);
+	return fault_set(f, 0, "'%s' needs %s after the name of the box", c->name,
+		strchr(c->args, ' ') + 1);
 }
 
 /* Are the words what the command takes? */

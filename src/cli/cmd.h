@@ -28,7 +28,7 @@ enum cmd_takes {
 	TAKES_COMMAND, /* perhaps the name of one of our commands */
 	TAKES_WORD,    /* perhaps one word */
 	TAKES_WORDS,   /* TAKES_CHOICE, and after it any words: .run checks those */
-	TAKES_BOX,     /* the name of a box, and after it .more words */
+	TAKES_BOX,     /* the name of a box, and after it .more words: .args is "BOX ..." */
 	TAKES_LINE,    /* perhaps an agent's name, and after "--" a command line for the box */
 };
 

@@ -219,7 +219,8 @@ def test_always_at_the_same_time(home):
     "args, said",
     [
         (["allow"], ["the name of a box"]),
-        (["allow", "box"], ["more than the name"]),
+        (["allow", "box"], ["needs ENTRY after the name"]),
+        (["port", "box"], ["needs [HOST:]PORT after the name"]),
         (["allow", "box", "a", "b"], ["'b'"]),
         (["allow", "nobody", "a.example"], ["no box named 'nobody'", "carrel ps"]),
         (["port", "nobody", "80"], ["no box named 'nobody'"]),
