@@ -100,6 +100,7 @@ static bool begin_lookup(struct conn *c)
 /* One at a time, from the beginning of the list: a lookup that ends at once changes it. */
 uint64_t conn_tick_lookups(void)
 {
+	bool full = false;
 	uint64_t due = 0;
 	int next;
 
@@ -111,10 +112,11 @@ uint64_t conn_tick_lookups(void)
 			continue;
 		if (broker.now >= c->due)
 			conn_fail(c, EAGAIN);
-		else if (begin_lookup(c))
+		else if (!full && begin_lookup(c))
 			next = broker.resolving.first;
 		else
 			due = broker_due(due, broker.now + AGAIN_MS);
+		full = broker.lookups == QUERIES; /* whose name is among those hears of it */
 	}
 	return due;
 }

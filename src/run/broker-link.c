@@ -10,6 +10,7 @@
  */
 #include "run/broker-link.h"
 #include "run/egress.h"
+#include "run/user-hosts.h"
 #include "net/broker.h"
 #include "plan/plan.h"
 #include "base/fault.h"
@@ -21,8 +22,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -428,7 +429,10 @@ static int check_rules(struct broker_link *l, const char *entry, bool deny, stru
 	if (!vain)
 		return 0;
 	fault_set(f, 0, "'%s' is denied in this box, and a denial wins", str_visible(entry));
-	return fault_fix(f, "A box that is started without that denial can reach it.");
+	return fault_fix(f,
+		"A box that is started without that denial can reach it. It is the command "
+		"line's, the agent's, or a line with ! of %s.",
+		str_visible(user_hosts_path() ? user_hosts_path() : "your own file"));
 }
 
 static int send_rule(struct broker_link *l, const struct policy_rule *rule, struct fault *f)

@@ -155,19 +155,25 @@ static void put_start(struct journal *j, const char *box)
 	end(&l);
 }
 
-/* Is there room for one more? If not, the file says so, once. */
-static bool has_room(struct journal *j)
+/*
+ * Is there room for one more? If not, the file says so, once. A question and a datagram cost
+ * the box next to nothing: a quarter is kept for what does reach somebody.
+ */
+static bool has_room(struct journal *j, bool cheap)
 {
+	const unsigned long long limit = cheap ? j->limit / 4 * 3 : j->limit;
 	struct line l;
 
-	if (j->good + j->len + LINE_MOST <= j->limit)
+	if (j->good + j->len + LINE_MOST <= limit)
 		return true;
-	if (!j->is_full) {
+	if (!j->is_full[!cheap]) {
 		begin(&l, j, "full", now(CLOCK_REALTIME));
-		json_string(&l.json, "text", "the rest is not recorded");
+		json_string(&l.json, "text",
+			cheap ? "lookups and datagrams are not recorded any more"
+			      : "the rest is not recorded");
 		end(&l);
 	}
-	j->is_full = true;
+	j->is_full[!cheap] = true;
 	return false;
 }
 
@@ -380,7 +386,7 @@ void journal_event(struct journal *j, const struct net_event *e)
 	if (!j->memory)
 		return;
 	count(&j->sum, e);
-	if (!is_live(j) || !has_room(j))
+	if (!is_live(j) || !has_room(j, e->kind == NET_LOOKUP || e->kind == NET_DATAGRAM))
 		return;
 	begin(&l, j, kinds[e->kind].name, e->time);
 	kinds[e->kind].put(&l.json, e);

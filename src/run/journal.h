@@ -67,8 +67,8 @@ struct journal {
 	/* Private. */
 	struct journal_memory *memory; /* NULL: not recording */
 	int fd;
-	int error;    /* the first errno of a write; nothing is written after it */
-	bool is_full; /* the limit was reached, and said */
+	int error;       /* the first errno of a write; nothing is written after it */
+	bool is_full[2]; /* the limit was reached, and said; for what is cheap, and for all */
 	size_t len;
 	unsigned long long due;   /* CLOCK_MONOTONIC, ns: when the buffer must be written */
 	unsigned long long good;  /* bytes of whole lines in the file */

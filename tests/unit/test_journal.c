@@ -299,6 +299,27 @@ static void test_many_and_full(void **state)
 	assert_int_equal(text[strlen(text) - 1], '\n');
 }
 
+/* What costs the box nothing leaves room for what does. */
+static void test_full_of_lookups(void **state)
+{
+	struct journal j;
+	const char *text, *full;
+
+	(void)state;
+	open_it(&j, "one");
+	j.limit = 100 * 1024;
+	for (int i = 0; i < 2000; i++)
+		add(&j, refused("flood.example", 0, POLICY_UNLISTED));
+	add(&j, event(NET_CONNECT, "real.example", 443));
+	close_it(&j, 0);
+	text = text_of("one");
+	full = strstr(text, "\"event\":\"full\"");
+	assert_non_null(full);
+	assert_null(strstr(full + 1, "\"event\":\"full\""));
+	assert_null(strstr(full, "flood.example"));
+	assert_non_null(strstr(full, "real.example"));
+}
+
 /* A disk that is full ends the record at a whole line, and counting goes on. */
 static void test_write_error(void **state)
 {
@@ -576,6 +597,7 @@ int main(void)
 		TEST(test_replaces_and_never_follows),
 		TEST(test_flush),
 		TEST(test_many_and_full),
+		TEST(test_full_of_lookups),
 		TEST(test_write_error),
 		TEST(test_summary),
 		TEST(test_datagrams),
