@@ -153,6 +153,7 @@ struct resolved {
 
 struct dns_client {
 	bool used, busy; /* busy: a question of its waits */
+	bool reading;    /* its questions, further up the stack */
 	int fd;
 	uint64_t until;
 	size_t have;

@@ -402,16 +402,21 @@ static bool read_more(struct dns_client *c)
 
 /*
  * One at a time: the next is read when the last was answered, and until then nothing is heard
- * of the client, not even that it has no more to ask.
+ * of the client, not even that it has no more to ask. One that is answered at once comes back
+ * here from inside, and is gone on with there: so the stack is not as deep as a stream is long.
  */
 static void read_questions(unsigned int i)
 {
 	struct dns_client *c = &broker.dns_clients[i];
 	int reads = 0;
 
+	if (c->reading)
+		return;
+	c->reading = true;
 	while (c->used && !c->busy)
 		if (!take_question(i) && (!c->used || reads++ == READS || !read_more(c)))
 			break;
+	c->reading = false;
 	if (c->used && !c->busy && broker_rewatch(c->fd, WATCH_DNS_TCP, i, CLIENT_EVENTS) < 0)
 		drop_client(c);
 }

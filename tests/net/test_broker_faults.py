@@ -13,7 +13,7 @@ import time
 
 import lib
 import pytest
-from lab import Name
+from lab import NAMESERVER, Name
 
 ALLOW = ["run", "-y", "--network", "allow"]
 FETCH = """
@@ -440,6 +440,31 @@ def test_many_questions_in_one_stream_that_ends_after_them(lab):
     done = lab.run([*ALLOW, "--allow", "echo.example.org", "--", lib.PYTHON, "-c", PIPELINE])
     assert lib.succeeded(done) == b"all\n"
     assert not lab.heard("dns", name="refused.example.org")
+
+
+FAILING = """
+import socket, struct
+labels = b"".join(bytes([len(l)]) + l.encode() for l in "echo.example.org".split("."))
+end = b"\\0" + struct.pack(">2H", 1, 1)
+ask = [struct.pack(">6H", i, 0x100, 1, 0, 0, 0) + labels + end for i in range(900)]
+s = socket.create_connection(("198.18.0.1", 53), 20)
+s.sendall(b"".join(struct.pack(">H", len(one)) + one for one in ask))
+with s.makefile("rb") as stream:
+    for i in range(900):
+        size = struct.unpack(">H", stream.read(2))[0]
+        assert stream.read(size)[3] & 15 == 2, i
+print("all")
+"""
+
+
+def test_a_stream_of_questions_that_fail_at_once(lab):
+    """There is no way to the name server: each is answered before the next is read."""
+    lab.ip("route", "add", "unreachable", NAMESERVER, near=True)
+    try:
+        argv = ["prlimit", "--stack=524288", "--", lib.program(), *ALLOW, "--allow", "echo.example.org"]
+        assert lib.succeeded(lab.bare([*argv, "--", lib.PYTHON, "-c", FAILING])) == b"all\n"
+    finally:
+        lab.ip("route", "del", "unreachable", NAMESERVER, near=True)
 
 
 SIGNALLED = """
