@@ -54,19 +54,23 @@ static const char *number_of(const struct journal_hosts *hosts)
 	return mem_printf("%s%u", hosts->more ? "more than " : "", names_of(hosts));
 }
 
-/* What went wrong; or why not, where it is not just that nobody listed it. */
-static const char *because(const struct journal_host *h)
+/* Why, where it is not just that nobody listed it. */
+static const char *because_refused(const struct journal_host *h)
 {
-	if (h->error)
-		return mem_printf(" (%s)", journal_error_text(h->error));
-	if (h->reason == POLICY_UNLISTED)
+	if (h->why == POLICY_UNLISTED)
 		return "";
-	if (h->reason == POLICY_PORT)
+	if (h->why == POLICY_PORT)
 		return mem_printf(":%u", h->port);
-	return mem_printf(" (%s)", policy_reason_text(h->reason));
+	return mem_printf(" (%s)", policy_reason_text(h->why));
 }
 
-static void add_names(struct str *out, const struct journal_hosts *hosts)
+static const char *because_failed(const struct journal_host *h)
+{
+	return mem_printf(" (%s)", journal_error_text(h->why));
+}
+
+static void add_names(struct str *out, const struct journal_hosts *hosts,
+	const char *(*because)(const struct journal_host *h))
 {
 	unsigned int shown = 0, n = names_of(hosts);
 
@@ -91,7 +95,7 @@ static const char *entry_for(const struct journal_host *h, struct policy *scratc
 	struct policy_entry e = { .text = text };
 	struct fault ignored = { 0 };
 
-	if (h->reason != POLICY_UNLISTED && h->reason != POLICY_PORT)
+	if (h->why != POLICY_UNLISTED && h->why != POLICY_PORT)
 		return NULL;
 	if (h->port && h->port != 443 && h->port != 80) {
 		rule.ports = PORTS_ONE;
@@ -162,11 +166,11 @@ void journal_summary(const struct journal *j, struct str *out)
 			size_of(sum->received));
 	if (sum->failed.n) {
 		str_addf(out, ", %s could not be reached", number_of(&sum->failed));
-		add_names(out, &sum->failed);
+		add_names(out, &sum->failed, because_failed);
 	}
 	if (sum->refused.n) {
 		str_addf(out, ", %s refused", number_of(&sum->refused));
-		add_names(out, &sum->refused);
+		add_names(out, &sum->refused, because_refused);
 	}
 	for (unsigned int i = 0; i < JOURNAL_LIMITS && sum->limit[i][0]; i++)
 		str_addf(out, "%s%s",

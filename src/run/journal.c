@@ -319,10 +319,10 @@ static const struct {
 
 static void add_host(struct journal_hosts *hosts, const struct net_event *e, bool with_port)
 {
-	struct journal_host new = {
-		.reason = e->reason, .port = with_port ? e->port : 0, .error = (int16_t)e->error
-	};
+	struct journal_host new = { .why = e->reason, .port = with_port ? e->port : 0 };
 
+	if (e->allowed && e->error)
+		new.why = (uint8_t)(e->error < 256 ? e->error : EIO);
 	if (e->name[0]) {
 		memcpy(new.name, e->name, sizeof(new.name));
 	} else {
@@ -330,7 +330,7 @@ static void add_host(struct journal_hosts *hosts, const struct net_event *e, boo
 		address_format(&e->address, new.name);
 	}
 	for (unsigned int i = 0; i < hosts->n; i++)
-		if (hosts->host[i].port == new.port && hosts->host[i].reason == new.reason &&
+		if (hosts->host[i].port == new.port && hosts->host[i].why == new.why &&
 			!strcmp(hosts->host[i].name, new.name))
 			return;
 	if (hosts->n < JOURNAL_HOSTS)

@@ -39,9 +39,8 @@ enum {
 struct journal_host {
 	char name[NAME_SIZE]; /* or an address */
 	bool is_address;
-	uint16_t port;  /* of one that was refused; 0: only its lookup was */
-	uint8_t reason; /* enum policy_reason, of one that was refused */
-	int16_t error;  /* errno, of one that could not be reached */
+	uint16_t port; /* of one that was refused; 0: only its lookup was */
+	uint8_t why; /* of one that was refused, enum policy_reason; of one that failed, errno */
 };
 
 struct journal_hosts {
