@@ -307,8 +307,9 @@ def download(lab, name, limit):
     server(lab, lambda connection, entry: connection.sendall(bytes(2000000)))
     script = f"""
 import socket
-s, n = socket.create_connection(("{HOST}", 80), 10), 0
+n = 0
 try:
+    s = socket.create_connection(("{HOST}", 80), 10)
     while block := s.recv(65536):
         n += len(block)
     print(n, "end")
