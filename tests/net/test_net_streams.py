@@ -235,10 +235,13 @@ def test_the_end_of_one_who_is_killed(lab, world):
 
 
 def test_nobody_listens(lab, world):
-    """A refusal outside is a quick failure inside."""
-    begun = time.monotonic()
-    done = boxed(lab, world, *CURL, "http://v4.example.org:2003/", allow=["v4.example.org:2003"])
+    """A refusal outside is a quick failure inside, and never an orderly end: who only reads would
+    take that for an empty answer."""
+    begun, allow = time.monotonic(), ["v4.example.org:2003"]
+    done = boxed(lab, world, *CURL, "http://v4.example.org:2003/", allow=allow)
     assert done.returncode in (7, 52, 56) and time.monotonic() - begun < 10, done
+    cmd = ["python3", "/tools/socket_client.py", "reset", "v4.example.org", "2003"]
+    assert lib.succeeded(boxed(lab, world, *cmd, allow=allow)) == b"reset\n"
 
 
 def test_idle_streams_live(lab, world, idle):

@@ -9,6 +9,7 @@ import time
 import lib
 from lab import OWN
 from test_steering import WAITS, start, status
+from world import PROGRAMS
 
 HOST = "www.example.org"
 _last = itertools.count(60)
@@ -174,6 +175,9 @@ def test_a_low_port_comes_too_late(lab):
 def test_nobody_listens_in_the_box(lab):
     start(lab, "nobody", "--network", "allow", "--port", "7004:8000")
     assert page(lab, 7004).returncode in (7, 52, 56)  # a reset, seen sooner or later
+    reads = (PROGRAMS / "socket_client.py").read_text()
+    done = lab.bare([lib.PYTHON, "-c", reads, "reset", "127.0.0.1", "7004"])
+    assert lib.succeeded(done) == b"reset\n"
     told = lib.wait_for(lambda: of_kind(lab, "nobody", "connect"), "the record")
     assert told[0]["verdict"] == "failed"
 

@@ -20,15 +20,15 @@ def half_close():
 
 
 def reset():
-    """Half an answer and then a reset is not the end of an answer."""
-    with socket.create_connection((host, port), 20) as s:
-        got = b""
-        try:
+    """Only reads. Half an answer and then a reset is not the end of an answer; nor is none."""
+    got = b""
+    try:
+        with socket.create_connection((host, port), 20) as s:
             while block := s.recv(65536):
                 got += block
-            print("an orderly end after", len(got))
-        except ConnectionResetError:
-            print("reset")
+        print("an orderly end after", len(got))
+    except ConnectionResetError:
+        print("reset")
 
 
 def urgent():
