@@ -339,7 +339,7 @@ TWICE = """
 import socket, sys
 for _ in range(2):
     try:
-        print(socket.create_connection(("93.184.219.7", 7003), 10).recv(100), flush=True)
+        print(socket.create_connection((sys.argv[1], 7003), 10).recv(100), flush=True)
     except OSError as e:
         print(e, flush=True)
     sys.stdin.readline()
@@ -369,13 +369,37 @@ def test_a_machine_that_moves_to_an_address(lab):
     lab.tcp("93.184.219.7", 7003, lambda connection, _: connection.send(b"somebody else"))
     for opts in ([], ["--allow", "93.184.219.7:7003"]):
         argv = ["run", "-y", "--network", "open", *opts, "--", lib.PYTHON, "-c", TWICE]
-        process = lab.start(argv)
+        process = lab.start([*argv, "93.184.219.7"])
         lib.read_until(process.stdout, b"somebody else'\n")
         with moved(lab, "93.184.219.7/32"):
             process.stdin.write(b"\n")
             said = lib.read_until(process.stdout, b"\n")
             assert (b"own" in said) == bool(opts), said
         process.communicate(b"\n", timeout=lib.TIMEOUT)
+
+
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
+@pytest.mark.parametrize("address", ["93.184.219.9/32", "2606:2800:219::9/128"])
+def test_a_name_whose_address_the_machine_gets_later(lab, address):
+    """What it led to a moment ago was somebody else; to be on the list does not open our own."""
+    server = subprocess.Popen([*lab._enter(lab._lab), lib.PYTHON, "-c", SERVE],
+                              stdout=subprocess.PIPE)  # fmt: skip
+    lib.started.append(server)
+    server.stdout.readline()
+    plain = address.partition("/")[0]
+    lab.dns({"later.example.org": [plain]})
+    lab.tcp(plain, 7003, lambda connection, _: connection.send(b"somebody else"))
+    for opts in (["--network", "open"], ["--allow", "later.example.org:7003"]):
+        argv = ["run", "-y", *opts, "--", lib.PYTHON, "-c", TWICE, "later.example.org"]
+        process = lab.start(argv)
+        lib.read_until(process.stdout, b"somebody else'\n")
+        with more_addresses(lab, [address]):
+            dial = f"import socket; print(socket.create_connection(('{plain}', 7003)).recv(9))"
+            assert b"own" in lib.succeeded(lab.bare([lib.PYTHON, "-c", dial]))
+            process.stdin.write(b"\n")
+            assert b"own" not in lib.read_until(process.stdout, b"\n")
+        process.communicate(b"\n", timeout=lib.TIMEOUT)
+    assert len(lab.heard("tcp", port=7003)) == 2, "of the first ones alone"
 
 
 POUR = """
