@@ -339,6 +339,49 @@ def test_traffic_a_second(lab):
     assert (count, how) == (2000000, b"end") and took > 1
 
 
+def upload(lab, name, limit):
+    """What came out, how that ended for the box, and how long it took."""
+
+    def count(connection, entry):
+        entry.size = 0
+        try:
+            while block := connection.recv(65536):
+                entry.size += len(block)
+            connection.sendall(b"all")
+        finally:
+            entry.over = True
+
+    server(lab, count)
+    script = f"""
+import socket
+try:
+    s = socket.create_connection(("{HOST}", 80), 10)
+    s.sendall(bytes(2000000))
+    s.shutdown(socket.SHUT_WR)
+    print(s.recv(3).decode() or "end")
+except OSError:
+    print("reset")
+"""
+    began = time.monotonic()
+    done = lab.run(["run", "-y", "--name", name, "--allow", HOST, "--limit", limit, "--",
+                    lib.PYTHON, "-c", script])  # fmt: skip
+    took = time.monotonic() - began
+    entry = lib.wait_for(lambda: lab.heard("tcp", port=80), "the connection")[0]
+    lib.wait_for(lambda: getattr(entry, "over", False), "its end")
+    return entry.size, lib.succeeded(done).strip(), took
+
+
+def test_traffic_in_all_counts_what_is_sent(lab):
+    count, how, _ = upload(lab, "cutup", "traffic=1M")
+    assert 0 < count <= 1 << 20 and how == b"reset"
+    assert "traffic" in [e.get("limit") for e in events(lab, "cutup")]
+
+
+def test_traffic_a_second_counts_what_is_sent(lab):
+    count, how, took = upload(lab, "slowup", "rate=1M")
+    assert (count, how) == (2000000, b"all") and took > 1
+
+
 # ---- what is told -----------------------------------------------------------------------
 
 
