@@ -44,7 +44,9 @@ NAMES = {
     f"own64.{HOST}": ["64:ff9b::5db8:d702"],  # OWN[0], by way of NAT64
 } | {f"n{i}.{HOST}": [address] for i, address in enumerate(NOT_PUBLIC)}
 ENDS = 4  # sockets of a box's network: listener, resolver's, where refusals are heard of twice
-NEAR = [("127.0.0.1", 7100), ("::1", 7100), ("::", 7101), ("::", 80)]  # of the machine itself
+# Servers of the machine itself.
+NEAR = [("127.0.0.1", 7100), ("::1", 7100), ("::", 7101), ("::", 80),
+        ("::1", 7102), ("127.0.0.1", 7103)]  # fmt: skip
 
 LISTED = ["--network", "allow", "--allow", HOST, "--allow", f"*.{HOST}"]
 SOME = ["--network", "allow", "--allow", HOST]
@@ -309,6 +311,14 @@ def test_host_internal_is_one_port_of_the_loopback(world):
     for opts in (OPEN, [*LISTED, "--allow", "*.internal:*"]):
         assert greeted(steps, probe(world, opts, steps)) == []
     assert world.near.heard == []
+
+
+def test_host_internal_is_either_loopback(world):
+    """Whichever of the two the server is on; the other one refuses."""
+    steps = [["name", "host.internal", port] for _, port in NEAR[-2:]]
+    allow = [word for _, port in NEAR[-2:] for word in ("--allow", f"host.internal:{port}")]
+    assert greeted(steps, probe(world, [*SOME, *allow], steps)) == steps
+    lib.wait_for(lambda: world.near.heard == NEAR[-2:], "one connection to each", 5)
 
 
 # ---- names ------------------------------------------------------------------------------
