@@ -71,6 +71,8 @@ def test_node(lab, world):
 
 # ---- as bytes -----------------------------------------------------------------------------
 
+OURS_V6 = "fd63:6172:7265:6c00::1"  # of the box's own resolver
+SERVERS = ["93.184.216.53", "127.0.0.53", "2606:2800:220::53", "::1", OURS_V6]
 A, MX, TXT, AAAA, SRV, SVCB, HTTPS, ANY = "1", "15", "16", "28", "33", "64", "65", "255"
 
 
@@ -100,14 +102,19 @@ def test_addresses_and_other_types(lab, world, how, edns):
     assert not lab.heard("dns")
 
 
-def test_every_server_is_the_resolver(lab, world):
+@pytest.mark.parametrize("server", SERVERS)
+def test_every_server_is_the_resolver(lab, world, server):
     """A program that has the address of another resolver built in gets the same answers."""
-    for server in ("93.184.216.53", "127.0.0.53"):
-        lab.clear()
-        said = ask(lab, world, "udp", 0, "www.example.org", A, server=server)
-        assert said == [(0, 0, 1, 0)], server
-        assert len(lab.heard("dns")) == 2
-        assert {e.peer for e in lab.heard("dns")} == {"93.184.215.2"}
+    assert ask(lab, world, "udp", 0, "www.example.org", A, server=server) == [(0, 0, 1, 0)]
+    assert len(lab.heard("dns")) == 2
+    assert {e.peer for e in lab.heard("dns")} == {"93.184.215.2"}
+
+
+def test_the_resolver_over_ipv6_and_tcp(lab, world):
+    said = ask(lab, world, "tcp", 0, "www.example.org", A, AAAA, server=OURS_V6)
+    assert said == [(0, 0, 1, 0)] * 2
+    assert {(e.name, e.type) for e in lab.heard("dns")} == {
+        ("www.example.org", "A"), ("www.example.org", "AAAA")}  # fmt: skip
 
 
 # ---- what the resolver outside does -------------------------------------------------------
