@@ -42,9 +42,9 @@ WEB = {
 }
 
 
-def boxed(lab, world, *cmd, allow=(), env=None, **how):
+def boxed(lab, world, *cmd, allow=(), env=None, opts=(), **how):
     """A command in a box that may reach these hosts."""
-    opts = ["--network", "allow", "--mount", f"{world.tools}:/tools"]
+    opts = ["--network", "allow", "--mount", f"{world.tools}:/tools", *opts]
     for host in allow:
         opts += ["--allow", host]
     for name, value in {**TLS, **(env or {})}.items():
