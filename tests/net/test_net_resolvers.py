@@ -51,10 +51,16 @@ def test_resolver(lab, world, cmd):
 
 
 def test_getent(lab, world):
-    script = "getent ahosts v4.example.org; getent hosts v6.example.org; getent ahostsv4 x.invalid"
+    """What each of them prints: an address to a line, by socket type, or with the name."""
+    asks = ["ahosts v4.example.org", "hosts v6.example.org", "ahostsv4 x.invalid"]
+    script = "; echo; ".join(f"getent {ask} && echo found" for ask in asks)
     done = boxed(lab, world, "sh", "-c", script, allow=NAMES)
     assert done.returncode == 2, "of the last, which is not there"
-    assert re.findall(rf"({V4}|{V6}) ", done.stdout.decode())
+    all_of_it, one, none = done.stdout.decode().split("\n\n")
+    *lines, found = all_of_it.splitlines()
+    addresses = " ".join(dict.fromkeys(line.split()[0] for line in lines))
+    assert re.fullmatch(BOTH, addresses) and found == "found"
+    assert re.fullmatch(rf"{V6} +v6\.example\.org\nfound", one) and none == ""
 
 
 def test_node(lab, world):
