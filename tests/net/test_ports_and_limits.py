@@ -281,6 +281,22 @@ def test_always_holds_for_the_next_box(lab):
     assert not (here / "carrel.json").is_file(), "the project's manifest is nobody's to write"
 
 
+def test_always_leaves_the_manifest_as_it_is(lab, project):
+    """Of a box that was started from it, and said in its project: for and against."""
+    server(lab)
+    agent = {"harness": "command", "command": ["sh", "-c", WAITS],
+             "network": {"allow": ["a.example"]}}  # fmt: skip
+    path = lib.make_file(project / "carrel.json", json.dumps({"agents": {"x": agent}}))
+    before, env = lib.state(project, "carrel.json"), {"CARREL_TRUST": lib.digest(path)}
+    lab.start(["run", "-y", "--name", "mine", "x"], env=env)
+    lib.wait_for(lambda: status(lab, "mine"), "the box")
+    for words in ([HOST], ["a.example", "--deny"]):
+        lib.succeeded(lab.run(["allow", "mine", *words, "--always"]))
+    assert before and lib.state(project, "carrel.json") == before
+    said = (lib.current.home / ".config/carrel/allow").read_text()
+    assert HOST in said and "!a.example" in said
+
+
 # ---- limits -----------------------------------------------------------------------------
 
 
