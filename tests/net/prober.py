@@ -121,10 +121,13 @@ def dns(server, packet, via="udp"):
 
 def ping(address):
     """With a raw socket, or with one that needs no privilege where the kernel allows it."""
-    packet = struct.pack(">BBHHH", 8, 0, 0xF7FF - 7, 0, 7)
+    v6 = ":" in address
+    family, protocol = (socket.AF_INET6, 58) if v6 else (socket.AF_INET, socket.IPPROTO_ICMP)
+    # Of IPv6 the kernel makes the sum.
+    packet = struct.pack(">BBHHH", 128 if v6 else 8, 0, 0xF7FF - 7, 0, 7)
     for kind in (socket.SOCK_RAW, socket.SOCK_DGRAM):
         try:
-            with socket.socket(socket.AF_INET, kind, socket.IPPROTO_ICMP) as s:
+            with socket.socket(family, kind, protocol) as s:
                 s.sendto(packet, (address, 0))
                 return "sent"
         except PermissionError:

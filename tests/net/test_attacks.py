@@ -236,7 +236,7 @@ MACHINE += [["name", f"{n}.{HOST}", 80] for n in ("loop", "loop6", "zero", "own"
 MACHINE += [["tcp", a, p] for a in ("127.0.0.1", "127.1.2.3", "0.0.0.0") for p in (80, 7101)]
 MACHINE += [["tcp", "::1", 7100], ["tcp", "127.0.0.1", 7100], ["shell", "127.0.0.1", 7100]]
 DATAGRAMS = [["udp", EVIL, 123], ["udp", V4, 443], ["udp", V4, 80], ["udp", V6, 443]]
-PING = [["ping", V4]]
+PING = [["ping", V4], ["ping", V6]]
 # What only a box has: the addresses of its resolver and its own, and names it was never told.
 INSIDE = [["tcp", f"198.{a}", p] for a in ("18.0.0", "18.0.1", "18.0.2", "18.200.1", "19.1.1")
           for p in (80, 7101)]  # fmt: skip
@@ -256,10 +256,13 @@ def test_the_attacks_work_where_nothing_stops_them(world):
     bare(world, DATAGRAMS)
     lib.wait_for(lambda: len(datagrams(world)) == len(DATAGRAMS), "the datagrams", 5)
     assert packets(world)[0] >= before[0] + len(DATAGRAMS)
-    if lib.ROOT:
-        argv = [*world._enter(world._lab), lib.PYTHON, HERE / "prober.py", json.dumps(PING)]
+    if not lib.ROOT:
+        return
+    for step in PING:
+        before = packets(world)
+        argv = [*world._enter(world._lab), lib.PYTHON, HERE / "prober.py", json.dumps([step])]
         assert b"sent" in lib.succeeded(lib.execute(argv, user=False))
-        lib.wait_for(lambda: packets(world)[1] > before[1], "the echo request", 5)
+        lib.wait_for(lambda: packets(world)[1] > before[1], f"the echo request: {step}", 5)
 
 
 @pytest.mark.parametrize("who", USERS)
@@ -280,6 +283,31 @@ def test_open_reaches_the_public_and_nothing_else(world, who):
     assert greeted(steps, probe(world, OPEN, steps, who)) == public
     assert {a for a, _ in heard(world)} == {V4, V6} and len(heard(world)) == len(public)
     assert world.near.heard == [] and datagrams(world) == [] and packets(world)[1] == echoes
+
+
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
+def test_an_echo_request_stays_in_the_box(world):
+    """Of both families, also when the machine lets everybody send one. Control: a box on its
+    network."""
+
+    def heard_of(opts):
+        before = packets(world)[1]
+        said = probe(world, opts, PING)
+        time.sleep(0.1)
+        return said, packets(world)[1] - before
+
+    def let(groups):
+        script = 'echo "$0" >/proc/sys/net/ipv4/ping_group_range'
+        argv = [*world._enter(world._lab), "sh", "-c", script, groups]
+        lib.succeeded(lib.execute(argv, user=False))
+
+    let("0 2147483647")
+    try:
+        assert heard_of(["--network", "host"]) == (["sent", "sent"], 2)
+        for opts in (["--network", "none"], LISTED, OPEN, [*OPEN, "--proxy"]):
+            assert heard_of(opts)[1] == 0, opts
+    finally:
+        let("1 0")
 
 
 @pytest.mark.parametrize("who", USERS)
