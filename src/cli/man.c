@@ -56,8 +56,9 @@ static const struct entry environment[] = {
 static const char passed_on[] =
 	"A box starts with an empty environment. `TERM`, `LANG`, `LANGUAGE`, `LC_*`, `TZ`, "
 	"`COLORTERM`, `NO_COLOR` and `EDITOR` are copied into it when they are set; `HOME`, "
-	"`USER`, `LOGNAME`, `SHELL`, `PATH` and `CARREL_BOX` are made for it, and with "
-	"`--proxy` `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` and the same three in small letters; "
+	"`USER`, `LOGNAME`, `SHELL`, `PATH` and `CARREL_BOX` are made for it; with "
+	"`--proxy` also `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` and the same three in small "
+	"letters; "
 	"everything else has to be asked for with `--env`.";
 
 static const struct entry files[] = {

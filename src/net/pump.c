@@ -77,11 +77,12 @@ static ssize_t move(struct flow *flow, int from, int to, size_t room)
 
 /*
  * Perhaps: splice(2) does not step over the urgent byte, and says there that nothing has come,
- * or that this is the end. Read as bytes it is left out, as for all who do not ask for it.
+ * or that this is the end. Read as bytes it is left out, as for all who do not ask for it. Of
+ * urgent data epoll(7) tells apart, so whoever calls for less than all has none.
  */
-static bool is_at_mark(const struct flow *flow, ssize_t n)
+static bool is_at_mark(const struct flow *flow, ssize_t n, bool all)
 {
-	return !flow->held && !flow->ended && (n == 0 || n == -EAGAIN);
+	return !flow->held && !flow->ended && (n == 0 || (n == -EAGAIN && all));
 }
 
 static enum pump_result settle(struct flow *flow, int to)
@@ -106,7 +107,7 @@ enum pump_result flow_pump(struct flow *flow, int from, int to, uint64_t *room, 
 		if (!*room || turn > TURN)
 			return PUMP_MORE;
 		n = bulk ? move(flow, from, to, *room) : -EAGAIN;
-		if (!bulk || is_at_mark(flow, n))
+		if (!bulk || is_at_mark(flow, n, all))
 			n = copy(flow, from, to, *room, &was_all);
 		if (n == -EAGAIN || n == -EINTR)
 			return PUMP_WAIT;

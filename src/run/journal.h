@@ -40,7 +40,7 @@ struct journal_host {
 	char name[NAME_SIZE]; /* or an address */
 	bool is_address;
 	uint16_t port; /* of one that was refused; 0: only its lookup was */
-	uint8_t why; /* of one that was refused, enum policy_reason; of one that failed, errno */
+	uint8_t why;   /* it was refused: enum policy_reason; it failed: errno */
 };
 
 struct journal_hosts {
