@@ -414,14 +414,19 @@ int policy_parse(struct policy *p, const struct policy_entry *entry, size_t n,
 bool policy_own(struct policy *p, const struct address *a, unsigned int bits)
 {
 	struct address own = a->family == ADDRESS_V6 ? address_v6(a->byte) : *a;
+	unsigned int i = 0;
 
-	for (unsigned int i = 0; i < p->n_own; i++)
-		if (address_equal(&p->own[i], &own))
-			return true;
-	if (p->n_own == POLICY_OWN)
+	while (i < p->n_own && !address_equal(&p->own[i], &own))
+		i++;
+	if (i == POLICY_OWN)
 		return false;
-	p->own[p->n_own] = own;
-	p->own_bits[p->n_own++] = (uint8_t)(bits < address_bits(&own) ? bits : 0);
+	if (i == p->n_own) {
+		p->own[p->n_own++] = own;
+		p->own_bits[i] = 0;
+	}
+	/* On two interfaces it may be in two networks, of which the wider counts. */
+	if (bits && bits < address_bits(&own) && (!p->own_bits[i] || bits < p->own_bits[i]))
+		p->own_bits[i] = (uint8_t)bits;
 	return true;
 }
 

@@ -98,7 +98,7 @@ def test_many_dead_addresses_do_not_keep_the_broker_busy(lab):
 
 
 IN_FLIGHT = """
-import selectors, socket, struct
+import socket, struct, time
 ask = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for i in range(150):
     name = b"".join(bytes([len(p)]) + p for p in (b"n%d" % i, b"slow", b"example", b"org"))
@@ -110,7 +110,7 @@ for i in range(50):
     s.setblocking(False)
     s.connect_ex(("93.184.218.1", 8000 + i))
     kept.append(s)
-import time; time.sleep(0.5)
+time.sleep(0.5)
 """
 
 
@@ -142,7 +142,7 @@ def test_a_dead_server_is_noticed(lab):
     lab.start([*ALLOW, *opts, "quiet.example.org", "7030"])
     lib.wait_for(lambda: lab.heard("tcp", port=7030), "the connection")
     said = lib.succeeded(lab.bare(["ss", "-tnoH", "dst", "93.184.216.34:7030"])).decode()
-    assert re.fullmatch(r"ESTAB.*timer:\(keepalive,(59sec|1min|60sec),0\)\s*", said), said
+    assert re.fullmatch(r"ESTAB.*timer:\(keepalive,(1min|[1-5]\d(\.\d+)?sec),0\)\s*", said), said
 
 
 NEAR = [("93.184.215.1", 7040), ("2606:2800:215::1", 7041)]  # on the same wire as the machine

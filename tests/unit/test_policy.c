@@ -638,8 +638,8 @@ static void test_near(void **state)
 	static const struct {
 		const char *address;
 		unsigned int bits;
-	} own[] = { { "8.8.8.8", 24 }, { "8.9.9.9", 32 }, { "10.1.2.3", 24 },
-		{ "2606:4700::1", 64 } };
+	} own[] = { { "8.8.8.8", 32 }, { "8.8.8.8", 24 }, { "8.8.8.8", 28 }, { "8.8.8.8", 0 },
+		{ "8.9.9.9", 32 }, { "10.1.2.3", 24 }, { "2606:4700::1", 64 } };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
