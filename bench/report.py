@@ -163,8 +163,10 @@ def memory_table(records):
 
 def connect_table(records):
     base = {r["name"]: at(r, "us", "median") for r in records}
-    return table(["", "median µs", "p10", "× direct", "carrel is", "rounds", "failed"], [
-        [r["name"], number(at(r, "us", "median")), number(at(r, "low", "median")),
+    return table(["", "median µs", "at 95 %", "p10", "× direct", "carrel is", "rounds", "failed"], [
+        [r["name"], number(at(r, "us", "median")),
+         f'{number(at(r, "us", "from"))} to {number(at(r, "us", "to"))}',
+         number(at(r, "low", "median")),
          number(over(base[r["name"]], base.get("direct"))),
          number(over(base.get("carrel"), base[r["name"]]), " ×"),
          str(at(r, "us", "n") or 0), str(r["fails"])] for r in records])
