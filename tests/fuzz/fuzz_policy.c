@@ -2,8 +2,8 @@
  * tests/fuzz/fuzz_policy.c - entries and a question; the matcher against a slow second one
  *
  * The first line is the question, "NAME ADDRESS PORT". Every other line is an entry to
- * allow, or to deny behind a "-"; "=ADDRESS" is one of the host's own, "!" makes the
- * policy open. What the parser takes is judged a second time here, from the text of the
+ * allow, or to deny behind a "-"; "=ADDRESS" is one of the host's own, "=ADDRESS/BITS" one in a
+ * network that the host is in, "!" makes the policy open. What the parser takes is judged a second time here, from the text of the
  * entry and with addresses as strings of bits; both must agree.
  */
 #include "fuzz.h"
@@ -23,7 +23,7 @@ struct entry {
 
 struct reference {
 	struct entry entry[ENTRIES];
-	char own[ENTRIES][BITS];
+	char own[ENTRIES][BITS], net[ENTRIES][BITS]; /* net: "" for none */
 	size_t n, n_own;
 	bool open;
 };
@@ -236,10 +236,23 @@ static bool is_own(const struct reference *r, const char *bits)
 	return false;
 }
 
+/* The narrowest of the host's networks that it is in, or itself if it leads into one; else "". */
+static const char *near_range(const struct reference *r, const char *bits)
+{
+	const char *found = "";
+	char inner[BITS];
+
+	for (size_t i = 0; i < r->n_own; i++)
+		if (begins(bits, r->net[i]) && strlen(r->net[i]) > strlen(found))
+			found = r->net[i];
+	return !*found && leads_to(bits, inner) && *near_range(r, inner) ? bits : found;
+}
+
 /* Nothing speaks against the address itself. */
 static bool may_dial(const struct reference *r, const char *bits, int port)
 {
-	const char *range = special_range(bits);
+	const char *special = special_range(bits);
+	const char *range = *special ? special : near_range(r, bits);
 	bool own = is_own(r, bits);
 
 	if (any_address(r, true, bits, port, "", false) || !strcmp(range, "never"))
@@ -320,21 +333,46 @@ static void check_rule(const struct policy_rule *rule)
 	CHECK(!strcmp(text, back) && again.rule[0].kind == rule->kind);
 }
 
+/* The widest of an address's networks counts. */
+static void remember_own(struct reference *r, const char bits[BITS], size_t n)
+{
+	size_t i = 0, known;
+
+	while (i < r->n_own && strcmp(r->own[i], bits) != 0)
+		i++;
+	if (i == r->n_own) {
+		strcpy(r->own[r->n_own++], bits);
+		r->net[i][0] = '\0';
+	}
+	known = r->net[i][0] ? strlen(r->net[i]) - 1 : strlen(bits) - 1;
+	if (n && n < known)
+		snprintf(r->net[i], BITS, "%.*s", (int)n + 1, bits);
+}
+
+static void take_own(struct policy *p, struct reference *r, const char *line)
+{
+	char text[100] = "", bits[BITS];
+	unsigned int n = 0;
+	struct address a;
+
+	sscanf(line, "%99[^/]/%3u", text, &n);
+	if (r->n_own < ENTRIES && to_bits(text, bits) &&
+		address_parse(text, strlen(text), &a)) {
+		CHECK(policy_own(p, &a, n));
+		remember_own(r, bits, n);
+	}
+}
+
 static void take_line(struct policy *p, struct reference *r, const char *line)
 {
 	struct policy_entry e = { line + (line[0] == '-'), "line", line[0] == '-' };
 	unsigned int n = p->n;
-	struct address a;
 	struct fault f;
 
 	if (!strcmp(line, "!")) {
 		p->open = r->open = true;
 	} else if (line[0] == '=') {
-		if (r->n_own < ENTRIES && to_bits(line + 1, r->own[r->n_own]) &&
-			address_parse(line + 1, strlen(line + 1), &a)) {
-			CHECK(policy_own(p, &a, 0));
-			r->n_own++;
-		}
+		take_own(p, r, line + 1);
 	} else if (r->n < ENTRIES - 16 && strlen(line) < 290) {
 		if (policy_parse(p, &e, 1, NULL, 0, &f) == 0) {
 			remember(r, e.text, e.deny);
