@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 enum {
-	ACCEPTS = 64, /* in one round */
 	HEAD_MS = 15000,
 	PUT_OFF_MS = 5000, /* for a lookup to begin */
 	AGAIN_MS = 10,
@@ -86,21 +85,18 @@ static struct verdict choose(struct conn *c, const struct address *a, unsigned i
 /* Of names that are dialled no more are looked up than of those that are asked for. */
 static bool begin_lookup(struct conn *c)
 {
-	if (!broker.asks.left)
-		return false;
-	c->put_off = false;
-	if (query_begin(c->name)) {
-		broker.asks.left--;
-		return true;
-	}
-	c->put_off = true;
-	return false;
+	struct query *q = query_get(c->name);
+
+	c->put_off = !q;
+	if (q)
+		query_start(q);
+	return q;
 }
 
-/* One at a time, from the beginning of the list: a lookup that ends at once changes it. */
+/* The oldest first. A lookup that ends at once changes the list: then from its beginning. */
 uint64_t conn_tick_lookups(void)
 {
-	bool full = false;
+	bool full = !broker.asks.left;
 	uint64_t due = 0;
 	int next;
 
@@ -113,10 +109,11 @@ uint64_t conn_tick_lookups(void)
 		if (broker.now >= c->due)
 			conn_fail(c, EAGAIN);
 		else if (!full && begin_lookup(c))
-			next = broker.resolving.first;
+			next = c->state == CONN_RESOLVING ? c->next : broker.resolving.first;
 		else
 			due = broker_due(due, broker.now + AGAIN_MS);
-		full = broker.lookups == QUERIES; /* whose name is among those hears of it */
+		/* Whose name is among those that are looked up hears of it. */
+		full = broker.lookups == QUERIES || !broker.asks.left;
 	}
 	return due;
 }

@@ -27,6 +27,7 @@
 #include "net/synth.h"
 
 #include <netinet/in.h>
+#include <sys/epoll.h>
 
 enum watch {
 	WATCH_SUPERVISOR,
@@ -40,7 +41,11 @@ enum watch {
 	WATCH_REFUSED,
 };
 
+/* Edge-triggered: who stops before there is nothing left watches it anew. */
+enum { TO_ACCEPT = EPOLLIN | EPOLLET };
+
 enum {
+	ACCEPTS = 64,        /* connections that are taken in one round */
 	DIALS = 3,           /* attempts at once, for one connection */
 	CANDIDATES = 8,      /* addresses of a name that are tried */
 	QUERIES = 128,       /* names that are being looked up */
@@ -106,7 +111,7 @@ struct conn {
 };
 
 struct conn_list {
-	int first;
+	int first, last; /* the oldest, the newest; or NONE */
 };
 
 /* ---- lookups ---- */
@@ -225,7 +230,8 @@ struct broker {
 	uint64_t moved_due; /* ms: not told again before */
 	unsigned int open;  /* connections in use */
 	unsigned int used;  /* slots that were ever used */
-	int free, over, ready;
+	int free, over;
+	int ready, ready_last; /* with more to do: the one whose turn it is, and the last */
 	struct conn_list heads, held, resolving, waiting, dialling;
 
 	unsigned int lookups;
@@ -271,7 +277,8 @@ void resolver_client(unsigned int i); /* it is readable */
 void resolver_idle(void);
 void resolver_close(void);                      /* and tell of what is not answered yet */
 void resolver_answered(int waiters, int error); /* a list of them */
-uint64_t resolver_tick(void);                   /* what is due; when the next is, ms, or 0 */
+void resolver_tick(void);                       /* what is due */
+uint64_t resolver_due(void);                    /* when the next is, ms, or 0 */
 
 /* Is it the box itself that has this address? */
 bool broker_is_box(const struct address *a);
@@ -281,11 +288,12 @@ void refused_hear(unsigned int i);
 void refused_drop(unsigned int i); /* what waits there */
 
 /* query.c */
-/* The query for a name: one that runs, or a new one that does not yet. NULL: too many. */
+/*
+ * The query for a name: one that runs, or a new one that does not yet. NULL: too many, at once
+ * or in a while. When it was started conn_resolved() follows, perhaps at once.
+ */
 struct query *query_get(const char *name);
 void query_start(struct query *q);
-/* Look the name up; conn_resolved() follows, perhaps at once. False: too many at once. */
-bool query_begin(const char *name);
 void query_answer(unsigned int i); /* a name server has said something */
 void query_tick(void);
 void query_close(void);   /* all of them, unanswered */

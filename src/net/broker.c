@@ -168,7 +168,7 @@ static void fill(struct bucket *b, uint64_t a_second, uint64_t most)
 
 	if (!more)
 		return;
-	b->filled = broker.now;
+	b->filled = passed < FILL_MS ? b->filled + more * 1000 / a_second : broker.now;
 	b->left = b->left + more < most ? b->left + more : most;
 }
 
@@ -205,8 +205,6 @@ static void pace_refused(void)
 
 static void pace(void)
 {
-	if (!broker.asks.left && broker.put_off != NONE)
-		broker_limit(LIMIT_LOOKUP_RATE);
 	fill(&broker.accepts, ACCEPTS_A_SECOND, BROKER_CONNECTIONS);
 	fill(&broker.asks, ASKS_A_SECOND, ASKS);
 	pace_refused();
@@ -244,14 +242,13 @@ static void set_port(uint16_t host, uint16_t box, int listener)
 		return;
 	if (!free ||
 		broker_watch(listener, WATCH_PORT, (unsigned int)(free - broker.ports),
-			EPOLLIN | EPOLLET) < 0) {
+			TO_ACCEPT) < 0) {
 		close(listener);
 		return;
 	}
 	conn_tune(listener);
 	*free = (struct port){ .listener = listener, .host = host, .box = box };
 	conn_spare();
-	conn_accept_port((unsigned int)(free - broker.ports));
 }
 
 /* All by level: a flood is read a part at a time, between everything else. */
@@ -460,11 +457,24 @@ static int await(struct epoll_event *events, int ms)
 	return n;
 }
 
+/*
+ * What is due is done, and when the next is, asked after that: a lookup that is over begins
+ * connections, and a connection a lookup.
+ */
+static uint64_t tick(void)
+{
+	uint64_t due;
+
+	resolver_tick();
+	due = conn_tick();
+	return broker_due(due, resolver_due());
+}
+
 /* Wait, and do what there is to do; how many events there were. */
 static int turn(int wait)
 {
 	struct epoll_event events[EVENTS];
-	uint64_t due = broker_due(resolver_tick(), conn_tick()), before = broker.now;
+	uint64_t due = tick(), before = broker.now;
 	int n = await(events, wait < 0 ? timeout(due) : wait);
 
 	broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;

@@ -55,21 +55,16 @@ void conn_set_state(struct conn *c, enum conn_state state)
 	struct conn_list *from = list_of(c->state), *to = list_of(state);
 
 	if (from) {
-		if (c->prev != NONE)
-			broker.conns[c->prev].next = c->next;
-		else
-			from->first = c->next;
-		if (c->next != NONE)
-			broker.conns[c->next].prev = c->prev;
+		*(c->prev != NONE ? &broker.conns[c->prev].next : &from->first) = c->next;
+		*(c->next != NONE ? &broker.conns[c->next].prev : &from->last) = c->prev;
 	}
 	c->state = (uint8_t)state;
 	if (!to)
 		return;
-	c->prev = NONE;
-	c->next = to->first;
-	if (c->next != NONE)
-		broker.conns[c->next].prev = (int)conn_index(c);
-	to->first = (int)conn_index(c);
+	c->prev = to->last;
+	c->next = NONE;
+	*(c->prev != NONE ? &broker.conns[c->prev].next : &to->first) = (int)conn_index(c);
+	to->last = (int)conn_index(c);
 }
 
 struct conn *conn_take(void)
@@ -95,9 +90,10 @@ struct conn *conn_take(void)
 
 void conn_init(void)
 {
+	const struct conn_list none = { NONE, NONE };
+
 	broker.free = broker.over = broker.ready = NONE;
-	broker.heads.first = broker.held.first = broker.resolving.first = NONE;
-	broker.waiting.first = broker.dialling.first = NONE;
+	broker.heads = broker.held = broker.resolving = broker.waiting = broker.dialling = none;
 	for (unsigned int i = 0; i < BROKER_PORTS; i++)
 		broker.ports[i].listener = NONE;
 }
@@ -240,8 +236,10 @@ static void put_ready(struct conn *c)
 	if (c->ready)
 		return;
 	c->ready = true;
-	c->next_ready = broker.ready;
-	broker.ready = (int)conn_index(c);
+	c->next_ready = NONE;
+	*(broker.ready != NONE ? &broker.conns[broker.ready_last].next_ready : &broker.ready) =
+		(int)conn_index(c);
+	broker.ready_last = (int)conn_index(c);
 }
 
 /* What is not watched yet is when this is done: so nothing that comes is missed. */
@@ -299,7 +297,12 @@ void conn_relay_side(struct conn *c, bool client, uint32_t events)
 	const bool from_it = broken || events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP);
 	const bool to_it = broken || (events & EPOLLOUT && to->stuck);
 
-	if (from_it || to_it)
+	if (!from_it && !to_it)
+		return;
+	/* Of so many bytes a second each has its share, and whoever waits for his goes first. */
+	if (broker.config->rate && broker.ready != NONE)
+		put_ready(c);
+	else
 		relay(c, client ? from_it : to_it, client ? to_it : from_it,
 			to_it || !is_plain(events));
 }
@@ -312,18 +315,15 @@ void conn_ready(unsigned int i, uint32_t events)
 		conn_read_head(&broker.conns[i]);
 }
 
-/* Each once: those that are not done put themselves into the list again. */
+/* Each once, as long as the rate lets them: those that are not done are the last again. */
 void conn_run(void)
 {
-	int next, first = broker.ready;
+	const int last = broker.ready_last;
 
-	if (!broker.rate.left)
-		return;
-	broker.ready = NONE;
-	for (int i = first; i != NONE; i = next) {
-		struct conn *c = &broker.conns[i];
+	for (int i = NONE; i != last && broker.ready != NONE && broker.rate.left;) {
+		struct conn *c = &broker.conns[i = broker.ready];
 
-		next = c->next_ready;
+		broker.ready = c->next_ready;
 		c->ready = false;
 		if (c->state == CONN_OPEN)
 			relay(c, true, true, true);
@@ -393,8 +393,9 @@ static uint64_t tick_list(const struct conn_list *list, void (*late)(struct conn
 
 uint64_t conn_tick(void)
 {
-	uint64_t due = broker_due(conn_tick_dialling(), conn_tick_lookups());
+	uint64_t due = conn_tick_lookups();
 
+	due = broker_due(due, conn_tick_dialling());
 	due = broker_due(due, tick_list(&broker.heads, head_is_late));
 	due = broker_due(due, tick_list(&broker.held, answer_is_late));
 	return broker_due(due, tick_list(&broker.waiting, socket_is_late));

@@ -395,7 +395,11 @@ void conn_accept_port(unsigned int i)
 	const struct port *port = &broker.ports[i];
 	struct conn *c;
 
-	for (int fd; port->listener != NONE && (fd = conn_accept_one(port->listener)) >= 0;) {
+	for (int n = 0; n < ACCEPTS && port->listener != NONE; n++) {
+		int fd = conn_accept_one(port->listener);
+
+		if (fd < 0)
+			return;
 		conn_set_reset(fd, true); /* perhaps it came before the listener was tuned */
 		c = conn_take();
 		if (!c) {
@@ -410,4 +414,6 @@ void conn_accept_port(unsigned int i)
 		c->due = broker.now + GIVE_UP_MS;
 		conn_spare();
 	}
+	if (port->listener != NONE)
+		broker_rewatch(port->listener, WATCH_PORT, i, TO_ACCEPT);
 }

@@ -286,6 +286,11 @@ struct query *query_get(const char *name)
 
 	if (q || !free)
 		return q;
+	if (!broker.asks.left) {
+		broker_limit(LIMIT_LOOKUP_RATE);
+		return NULL;
+	}
+	broker.asks.left--;
 	free->used = true;
 	free->fd = NONE;
 	free->waiters = NONE;
@@ -308,15 +313,6 @@ void query_start(struct query *q)
 		finish(q, remember(q->name, a, n, LEAST_S));
 	else if (!ask(q))
 		ask_next(q);
-}
-
-bool query_begin(const char *name)
-{
-	struct query *q = query_get(name);
-
-	if (q)
-		query_start(q);
-	return q;
 }
 
 void query_tick(void)

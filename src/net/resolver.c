@@ -207,12 +207,11 @@ static void look_up(const struct waiter *asked)
 	}
 	*w = *asked;
 	w->used = true;
-	q = broker.asks.left ? query_get(asked->query.name) : NULL;
+	q = query_get(asked->query.name);
 	if (!q) {
 		put_off(w);
 		return;
 	}
-	broker.asks.left--;
 	w->next = q->waiters;
 	q->waiters = (int)(w - broker.waiters);
 	query_start(q);
@@ -429,25 +428,26 @@ void resolver_client(unsigned int i)
 
 /* ---- time ---- */
 
-uint64_t resolver_tick(void)
+void resolver_tick(void)
 {
-	uint64_t due;
-
 	query_tick();
 	while (broker.put_off != NONE &&
 		((broker.lookups < QUERIES && broker.asks.left) ||
 			broker.waiters[broker.put_off].due <= broker.now))
 		take_up();
-	due = query_due();
+	for (unsigned int i = 0; broker.dns_open && i < DNS_CLIENTS; i++)
+		if (broker.dns_clients[i].used && broker.now >= broker.dns_clients[i].until)
+			drop_client(&broker.dns_clients[i]);
+}
+
+uint64_t resolver_due(void)
+{
+	uint64_t due = query_due();
+
 	if (broker.put_off != NONE)
 		due = broker_due(due, broker.waiters[broker.put_off].due);
-	for (unsigned int i = 0; broker.dns_open && i < DNS_CLIENTS; i++) {
-		struct dns_client *c = &broker.dns_clients[i];
-
-		if (c->used && broker.now >= c->until)
-			drop_client(c);
-		if (c->used)
-			due = broker_due(due, c->until);
-	}
+	for (unsigned int i = 0; broker.dns_open && i < DNS_CLIENTS; i++)
+		if (broker.dns_clients[i].used)
+			due = broker_due(due, broker.dns_clients[i].until);
 	return due;
 }

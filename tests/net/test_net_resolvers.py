@@ -242,6 +242,22 @@ def test_a_family_that_is_silent_costs_a_moment(lab, world):
     assert [e.address for e in lab.heard("http", host="half.example.org")] == [far.WWW[0]]
 
 
+def test_a_lookup_that_time_has_ended_is_dialled_in_time(lab, world, monkeypatch):
+    """The clock ends the lookup (no word on AAAA), and has to begin the next address, too."""
+    plain = lab._answer
+
+    def answer(question, via, peer):
+        said = plain(question, via, peer)
+        return None if b"\0\x1c\0\1" in question[-4:] else said
+
+    lab.blackhole("93.184.221.0/24")
+    lab.dns({"half.example.org": ["93.184.221.1", far.WWW[0]]})
+    monkeypatch.setattr(lab, "_answer", answer)
+    lib.succeeded(boxed(lab, world, *CURL, "http://half.example.org/",
+                        allow=["half.example.org"], opts=["--proxy"]))  # fmt: skip
+    assert [e.address for e in lab.heard("http", host="half.example.org")] == [far.WWW[0]]
+
+
 # ---- many at once -------------------------------------------------------------------------
 
 

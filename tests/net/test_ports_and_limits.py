@@ -355,6 +355,25 @@ def test_traffic_a_second(lab):
     assert (count, how) == (2000000, b"end") and took > 1
 
 
+def test_traffic_a_second_is_shared(lab):
+    """Six that want all they can get: each gets something."""
+    server(lab, lambda connection, entry: connection.sendall(bytes(20000000)))
+    script = f"""
+import selectors, socket, time
+wait, got, until = selectors.DefaultSelector(), [0] * 6, time.monotonic() + 4
+for i in range(6):
+    wait.register(socket.create_connection(("{HOST}", 80), 10), selectors.EVENT_READ, i)
+while time.monotonic() < until:
+    for key, _ in wait.select(0.1):
+        got[key.data] += len(key.fileobj.recv(65536))
+print(*got)
+"""
+    done = lab.run(["run", "-y", "--name", "six", "--allow", HOST, "--limit", "rate=1M", "--",
+                    lib.PYTHON, "-c", script])  # fmt: skip
+    got = [int(n) for n in lib.succeeded(done).split()]
+    assert min(got) * 4 > max(got), got
+
+
 def upload(lab, name, limit):
     """What came out, how that ended for the box, and how long it took."""
 

@@ -96,3 +96,29 @@ def test_connections_at_once_by_a_proxy(lab, world):
     assert lib.succeeded(done) == b"3 then reset\n"
     lib.wait_for(lambda: len(lab.heard("tcp", port=7)) == 3, "the three outside")
     assert [e["limit"] for e in events(lab, "fewp") if e["event"] == "limit"] == ["connections"]
+
+
+MANY = """
+import asyncio
+many = asyncio.Semaphore(200)
+async def one(i):
+    async with many:
+        r, w = await asyncio.open_connection("127.0.0.1", 3128)
+        w.write(f"CONNECT n{i}.many.example.org:443 HTTP/1.1\\r\\n\\r\\n".encode())
+        said = await r.readline()
+        w.close()
+        return said
+async def all():
+    print(len([s for s in await asyncio.gather(*map(one, range(2300))) if s]))
+asyncio.run(all())
+"""
+
+
+def test_names_above_the_limit_wait_in_order(lab, world):
+    """So none waits for longer than the 5 seconds that it may, and that there is one is told."""
+    done = lab.run(["run", "-y", "--name", "order", "--proxy", "--allow", "*.many.example.org", "--",
+                    lib.PYTHON, "-c", MANY])  # fmt: skip
+    assert lib.succeeded(done) == b"2300\n"
+    told = events(lab, "order")
+    assert {e["error"] for e in told if e["event"] == "connect"} == {"no such name"}
+    assert {e["limit"] for e in told if e["event"] == "limit"} == {"lookups a second"}
