@@ -41,19 +41,27 @@ static struct verdict ask_policy(const struct conn *c, const struct address *a)
 		       : policy_address(p, a, c->port);
 }
 
+static bool is_host(const struct conn *c)
+{
+	return c->name && !strcmp(c->name, POLICY_HOST);
+}
+
 /* What is allowed is judged again when we know whether it is this machine's by now. */
 static struct verdict judge_address(const struct conn *c, const struct address *a)
 {
 	struct verdict v = ask_policy(c, a);
 
-	if (!v.allowed || (c->name && !strcmp(c->name, POLICY_HOST)))
+	if (!v.allowed || is_host(c))
 		return v;
 	if (!own_learn(&broker.config->policy, a, broker.now))
 		return (struct verdict){ .reason = POLICY_SELF, .rule = -1 };
 	return ask_policy(c, a);
 }
 
-/* Of the addresses that the name has, those that the policy lets through, in turns. */
+/*
+ * Of the addresses that the name has, those that the policy lets through, in turns: IPv6 first
+ * (RFC 8305), but for the host's own loopback, where servers have 127.0.0.1 as a rule.
+ */
 static struct verdict choose(struct conn *c, const struct address *a, unsigned int n)
 {
 	struct verdict no = { .reason = POLICY_UNLISTED, .rule = -1 };
@@ -73,9 +81,12 @@ static struct verdict choose(struct conn *c, const struct address *a, unsigned i
 		}
 	}
 	for (unsigned int i = 0; i < CANDIDATES; i++)
-		for (int family = 0; family < 2; family++)
+		for (int k = 0; k < 2; k++) {
+			const int family = is_host(c) ? !k : k;
+
 			if (i < of[family] && d->n < CANDIDATES)
 				d->candidate[d->n++] = yes[family][i];
+		}
 	if (d->n)
 		return (struct verdict){ .allowed = true };
 	c->address = refused;
@@ -127,7 +138,7 @@ static void dial_name(struct conn *c)
 	const struct resolved *r = number < 0 ? NULL : &broker.resolved[number];
 	struct verdict v;
 
-	if (!strcmp(c->name, POLICY_HOST)) {
+	if (is_host(c)) {
 		v = choose(c, loopback, 2);
 	} else if (r && r->n && r->until > broker.now) {
 		v = choose(c, r->address, r->n);

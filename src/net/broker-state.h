@@ -144,9 +144,12 @@ struct query {
 	enum lookup_result result[2];
 	unsigned int tries;
 	uint64_t due;
-	int waiters; /* first of a list */
-	uint8_t tcp_buf[2 + 4096];
-	size_t tcp_have;
+	int waiters;                /* first of a list */
+	uint64_t asked;             /* ms: the last time */
+	unsigned int first, server; /* of the servers: with which it began, and that is asked */
+	size_t heard_n;
+	uint8_t heard[2 +
+		65535]; /* an answer, over TCP what there is of it; last: mostly unused */
 };
 
 /* What a name resolved to; by its number in the synth table. */
@@ -235,7 +238,8 @@ struct broker {
 	struct conn_list heads, held, resolving, waiting, dialling;
 
 	unsigned int lookups;
-	int put_off, put_off_last; /* waiters whose name is not looked up yet, in order */
+	uint64_t mute[LOOKUP_SERVERS]; /* ms: until then others are asked before this server */
+	int put_off, put_off_last;     /* waiters whose name is not looked up yet, in order */
 
 	int spare[BROKER_SPARE];
 	unsigned int spares, wanted;

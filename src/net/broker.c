@@ -511,6 +511,7 @@ static void finish(void)
 	const uint64_t until = broker.now + LAST_MS;
 	int n = 1;
 
+	broker.config->rate = 0; /* there is no more to come, and no time to wait */
 	while ((n > 0 || !conn_all_sent()) && broker.now < until)
 		n = turn(conn_all_sent() ? 0 : RATE_TICK_MS);
 	resolver_close();

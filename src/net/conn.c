@@ -242,6 +242,21 @@ static void put_ready(struct conn *c)
 	broker.ready_last = (int)conn_index(c);
 }
 
+/* When all is spent, whoever says nothing is told as well. */
+static void spend(uint64_t bytes)
+{
+	broker.bytes_left -= bytes;
+	for (unsigned int i = 0; bytes && !broker.bytes_left && i < broker.used; i++)
+		if (broker.conns[i].state == CONN_OPEN)
+			put_ready(&broker.conns[i]);
+}
+
+static void end_open(struct conn *c, bool orderly)
+{
+	tell_close(c);
+	conn_end(c, orderly);
+}
+
 /* What is not watched yet is when this is done: so nothing that comes is missed. */
 static void relay(struct conn *c, bool go_up, bool go_down, bool all)
 {
@@ -260,7 +275,7 @@ static void relay(struct conn *c, bool go_up, bool go_down, bool all)
 		down = flow_pump(&c->down, c->server, c->client, &room, all);
 	*(c->inbound ? &broker.moved.sent : &broker.moved.received) += between - room;
 	if (broker.config->bytes)
-		broker.bytes_left -= before - room;
+		spend(before - room);
 	if (broker.config->rate)
 		broker.rate.left -= before - room;
 	if (!broker.bytes_left) {
@@ -271,12 +286,10 @@ static void relay(struct conn *c, bool go_up, bool go_down, bool all)
 	broken = up == PUMP_BREAK || down == PUMP_BREAK;
 	if (!over && !broken)
 		broken = watch_server(c) < 0 || conn_watch_client(c) < 0;
-	if (over || broken) {
-		tell_close(c);
-		conn_end(c, !broken);
-	} else if (up == PUMP_MORE || down == PUMP_MORE) {
+	if (over || broken)
+		end_open(c, !broken);
+	else if (up == PUMP_MORE || down == PUMP_MORE)
 		put_ready(c);
-	}
 }
 
 static bool is_plain(uint32_t events)
@@ -292,13 +305,18 @@ static bool is_plain(uint32_t events)
  */
 void conn_relay_side(struct conn *c, bool client, uint32_t events)
 {
-	const struct flow *to = client ? &c->down : &c->up;
+	const struct flow *from = client ? &c->up : &c->down, *to = client ? &c->down : &c->up;
 	const bool broken = events & (EPOLLERR | EPOLLHUP);
 	const bool from_it = broken || events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP);
 	const bool to_it = broken || (events & EPOLLOUT && to->stuck);
 
 	if (!from_it && !to_it)
 		return;
+	/* Whoever has said all is not read any more, by which one hears of a reset. */
+	if (events & EPOLLERR && from->ended) {
+		end_open(c, false);
+		return;
+	}
 	/* Of so many bytes a second each has its share, and whoever waits for his goes first. */
 	if (broker.config->rate && broker.ready != NONE)
 		put_ready(c);
@@ -440,8 +458,7 @@ static void close_one(struct conn *c)
 		conn_fail(c, ECANCELED);
 		break;
 	case CONN_OPEN:
-		tell_close(c);
-		conn_end(c, is_sent(c));
+		end_open(c, is_sent(c));
 		break;
 	}
 }

@@ -16,6 +16,8 @@
 
 enum {
 	NAMESERVER_PORT = 53,
+	AGAIN_MS = 1000, /* not before that a question that is repeated is */
+	MUTE_MS = 10000,
 	LEAST_S = 5, /* that a name's addresses are believed */
 	MOST_S = 300,
 	OTHER_FAMILY_MS = 250, /* the patience with the second answer when there is one */
@@ -89,8 +91,9 @@ static void conclude(struct query *q)
 			continue;
 		if (q->result[family] == LOOKUP_NO_NAME)
 			error = ENOENT;
-		else if (q->result[family] == LOOKUP_NONE && error != ENOENT)
-			error = ENODATA;
+		else if (q->result[family] == LOOKUP_NONE && q->have[!family] &&
+			error != ENOENT)
+			error = ENODATA; /* of both: what is not known may come to be */
 		if (q->result[family] != LOOKUP_OK)
 			continue;
 		ttl = a->ttl < ttl ? a->ttl : ttl;
@@ -129,19 +132,23 @@ static bool send_questions(struct query *q)
 static bool ask(struct query *q)
 {
 	const struct lookup_config *dns = &broker.config->dns;
-	const struct address *a = &dns->server[q->tries % dns->n];
+	const struct address *a;
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(NAMESERVER_PORT) };
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
 		.sin6_port = htons(NAMESERVER_PORT) };
-	const bool is_v4 = a->family == ADDRESS_V4;
+	bool is_v4;
 
+	q->server = (q->first + q->tries) % dns->n;
+	a = &dns->server[q->server];
+	is_v4 = a->family == ADDRESS_V4;
 	let_go(q);
 	memcpy(&v4.sin_addr, a->byte, 4);
 	memcpy(&v6.sin6_addr, a->byte, 16);
 	if (getrandom(q->id, sizeof(q->id), 0) != sizeof(q->id))
 		return false;
 	q->failed[0] = q->failed[1] = q->sent = false;
-	q->tcp_have = 0;
+	q->heard_n = 0;
+	q->asked = broker.now;
 	q->due = broker.now + dns->timeout * 1000ULL;
 	q->fd = socket(is_v4 ? AF_INET : AF_INET6,
 		(q->tcp ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -188,21 +195,18 @@ static void believe(struct query *q, const uint8_t *bytes, size_t n)
 	}
 }
 
-/* Over TCP each is preceded by its length. False: one is longer than any we asked for. */
-static bool take_answers(struct query *q)
+/* Over TCP each is preceded by its length; there is room for any. */
+static void take_answers(struct query *q)
 {
-	while (q->tcp_have >= 2) {
-		size_t want = 2 + ((size_t)q->tcp_buf[0] << 8 | q->tcp_buf[1]);
+	while (q->heard_n >= 2) {
+		size_t want = 2 + ((size_t)q->heard[0] << 8 | q->heard[1]);
 
-		if (want > sizeof(q->tcp_buf))
-			return false;
-		if (q->tcp_have < want)
-			return true;
-		believe(q, q->tcp_buf + 2, want - 2);
-		q->tcp_have -= want;
-		memmove(q->tcp_buf, q->tcp_buf + want, q->tcp_have);
+		if (q->heard_n < want)
+			return;
+		believe(q, q->heard + 2, want - 2);
+		q->heard_n -= want;
+		memmove(q->heard, q->heard + want, q->heard_n);
 	}
-	return true;
 }
 
 /*
@@ -212,14 +216,13 @@ static bool take_answers(struct query *q)
 static bool read_stream(struct query *q)
 {
 	for (int i = 0; i < READS; i++) {
-		ssize_t n = recv(q->fd, q->tcp_buf + q->tcp_have,
-			sizeof(q->tcp_buf) - q->tcp_have, MSG_DONTWAIT);
+		ssize_t n = recv(q->fd, q->heard + q->heard_n, sizeof(q->heard) - q->heard_n,
+			MSG_DONTWAIT);
 
 		if (n <= 0)
 			return n < 0 && errno == EAGAIN;
-		q->tcp_have += (size_t)n;
-		if (!take_answers(q))
-			return false;
+		q->heard_n += (size_t)n;
+		take_answers(q);
 		if (q->have[0] && q->have[1])
 			return true;
 	}
@@ -228,19 +231,17 @@ static bool read_stream(struct query *q)
 
 static bool read_answers(struct query *q)
 {
-	uint8_t buf[DNS_UDP_SIZE];
-
 	if (q->tcp && !q->sent && !send_questions(q))
 		return errno == EAGAIN || errno == ENOTCONN;
 	q->sent = true;
 	if (q->tcp)
 		return read_stream(q);
 	for (int i = 0; i < READS && !q->tcp; i++) {
-		ssize_t n = recv(q->fd, buf, sizeof(buf), MSG_DONTWAIT);
+		ssize_t n = recv(q->fd, q->heard, sizeof(q->heard), MSG_DONTWAIT);
 
 		if (n < 0)
 			return errno == EAGAIN;
-		believe(q, buf, (size_t)n);
+		believe(q, q->heard, (size_t)n);
 	}
 	return true;
 }
@@ -266,6 +267,13 @@ void query_answer(unsigned int i)
 							       : broker.now + OTHER_FAMILY_MS;
 }
 
+/* For a while, if it has said nothing at all: others are asked before it. */
+static void give_up_on(const struct query *q)
+{
+	if (!q->have[0] && !q->have[1] && !q->failed[0] && !q->failed[1])
+		broker.mute[q->server] = broker.now + MUTE_MS;
+}
+
 static struct query *find_query(const char *name, struct query **ret_free)
 {
 	*ret_free = NULL;
@@ -278,6 +286,15 @@ static struct query *find_query(const char *name, struct query **ret_free)
 			*ret_free = q;
 	}
 	return NULL;
+}
+
+/* One that is known to say nothing is not waited for by every name anew. */
+static unsigned int first_server(void)
+{
+	for (unsigned int i = 0; i < broker.config->dns.n; i++)
+		if (broker.mute[i] <= broker.now)
+			return i;
+	return 0;
 }
 
 struct query *query_get(const char *name)
@@ -295,10 +312,30 @@ struct query *query_get(const char *name)
 	free->fd = NONE;
 	free->waiters = NONE;
 	free->tries = 0;
+	free->first = first_server();
 	free->tcp = free->have[0] = free->have[1] = false;
 	strcpy(free->name, name);
 	broker.lookups++;
 	return free;
+}
+
+/*
+ * Whoever asks once more, as musl does after 2.5 seconds, gives up soon: what was asked was
+ * lost, or nobody is there. Of another server, or if there is none, of the same.
+ */
+static void ask_again(struct query *q)
+{
+	const struct lookup_config *dns = &broker.config->dns;
+
+	if (q->tcp || broker.now - q->asked < AGAIN_MS)
+		return;
+	q->asked = broker.now;
+	if (dns->n > 1 && q->tries + 1 < dns->attempts * dns->n) {
+		give_up_on(q);
+		ask_next(q);
+	} else {
+		send_questions(q);
+	}
 }
 
 void query_start(struct query *q)
@@ -306,6 +343,8 @@ void query_start(struct query *q)
 	struct address a[LOOKUP_MAX];
 	unsigned int n;
 
+	if (q->fd != NONE && q->used)
+		ask_again(q);
 	if (q->fd != NONE || !q->used)
 		return;
 	n = lookup_hosts(broker.hosts, broker.config->hosts_size, q->name, a);
@@ -322,6 +361,7 @@ void query_tick(void)
 
 		if (!q->used || broker.now < q->due)
 			continue;
+		give_up_on(q);
 		if (has_address(q))
 			conclude(q);
 		else

@@ -4,6 +4,7 @@ What a name leads to is an address of the box; that it leads to the right host i
 the server is. Names that are not allowed are not asked about outside.
 """
 
+import collections
 import datetime
 import json
 import re
@@ -240,6 +241,67 @@ def test_a_family_that_is_silent_costs_a_moment(lab, world):
     assert lib.succeeded(fetch(lab, world, "half.example.org"))
     assert [200 < e["ms"] < 2000 for e in events(lab, "connect")] == [True]
     assert [e.address for e in lab.heard("http", host="half.example.org")] == [far.WWW[0]]
+
+
+def type_of(question):
+    return struct.unpack_from(">H", question, question.index(0, 12) + 1)[0]
+
+
+def test_what_is_not_known_is_not_said_to_be_absent(lab, world, monkeypatch):
+    """A fails and AAAA is empty: the name may have an address, and the program asks again."""
+    plain = lab._answer
+
+    def answer(question, via, peer):
+        said = plain(question, via, peer)
+        return said[:3] + bytes([said[3] | 2]) + said[4:] if type_of(question) == 1 else said
+
+    lab.dns({"half.example.org": []})
+    monkeypatch.setattr(lab, "_answer", answer)
+    script = "import socket\ntry: socket.getaddrinfo('half.example.org', 80, socket.AF_INET)\n"
+    script += "except socket.gaierror as e: print(e.errno == socket.EAI_AGAIN)"
+    done = boxed(lab, world, "python3", "-c", script, allow=["half.example.org"])
+    assert lib.succeeded(done) == b"True\n"
+
+
+@pytest.mark.parametrize("via", ["udp", "tcp"])
+def test_an_answer_of_any_length(lab, world, via):
+    """Also over UDP, from servers that send more than a client without EDNS may be sent."""
+    many = [f"93.184.{i // 250}.{i % 250 + 1}" for i in range(4000 if via == "tcp" else 200)]
+    lab.dns({"many.example.org": Name([far.WWW[0], *many], cut=via == "tcp")})
+    assert lib.succeeded(fetch(lab, world, "many.example.org"))
+    assert via in {e.via for e in lab.heard("dns", name="many.example.org")}
+
+
+def lost(lab, monkeypatch, how):
+    """The first questions of each name do not arrive."""
+    plain, seen = lab._answer, collections.Counter()
+
+    def answer(question, via, peer):
+        said = plain(question, via, peer)
+        name = question[12 : question.index(0, 12)]
+        seen[name, type_of(question)] += 1
+        return None if how == "lost" and seen[name, type_of(question)] == 1 else said
+
+    monkeypatch.setattr(lab, "_answer", answer)
+
+
+@pytest.mark.parametrize("how", ["lost", "dead"])
+@pytest.mark.parametrize("libc", ["glibc", "musl"])
+def test_a_question_that_was_lost(lab, world, monkeypatch, libc, how):
+    """musl asks twice in 5 seconds and gives up; so that must be soon enough."""
+    names = [f"{how}{i}.example.org" for i in range(2)]
+    lab.dns(dict.fromkeys(names, Name([far.WWW[0]], delay=0.5)))
+    lost(lab, monkeypatch, how)
+    conf = lab.top / "resolv.conf"
+    plain = conf.read_text()
+    if how == "dead":
+        lab.blackhole("93.184.221.0/24")
+        conf.write_text("nameserver 93.184.221.53\n" + plain)
+    try:
+        done = boxed(lab, world, *RESOLVERS[libc], *names, allow=["*.example.org:7"])
+    finally:
+        conf.write_text(plain)
+    assert len(re.findall(V4, lib.succeeded(done).decode())) == 2, done
 
 
 def test_a_lookup_that_time_has_ended_is_dialled_in_time(lab, world, monkeypatch):

@@ -4,8 +4,10 @@ import concurrent.futures
 import hashlib
 import os
 import re
+import select
 import signal
 import socket
+import struct
 import time
 
 import lib
@@ -159,6 +161,74 @@ def test_sent_and_gone(lab, world):
     entry = heard[0]
     lib.wait_for(lambda: getattr(entry, "end", None), "the end")
     assert (entry.size, entry.end) == (3000000, "whole")
+
+
+def test_sent_and_gone_at_a_rate(lab, world):
+    """The box has ended: what it left is not held up any more, and not thrown away."""
+
+    def count(connection, entry):
+        entry.size, entry.end = 0, None
+        try:
+            while block := connection.recv(65536):
+                entry.size += len(block)
+            entry.end = "whole"
+        except OSError as error:
+            entry.end = str(error)
+
+    lab.tcp("93.184.216.34", 2003, count)
+    script = "import socket\ns = socket.create_connection(('v4.example.org', 2003))\n"
+    script += "s.sendall(b'z' * 60000)\n"
+    opts = ["--limit", "rate=10K"]
+    lib.succeeded(
+        boxed(lab, world, "python3", "-c", script, allow=["v4.example.org:2003"], opts=opts)
+    )
+    entry = lib.wait_for(lambda: lab.heard("tcp", port=2003), "the connection")[0]
+    lib.wait_for(lambda: getattr(entry, "end", None), "the end")
+    assert (entry.size, entry.end) == (60000, "whole")
+
+
+RESET = """
+import select, socket, struct, sys, time
+s = socket.create_connection(("v4.example.org", int(sys.argv[1])))
+if sys.argv[2] == "client":
+    s.shutdown(socket.SHUT_WR)
+    time.sleep(0.3)
+    s.close()  # with something unread: a reset
+    time.sleep(20)
+else:
+    assert s.recv(5) == b"hello" and s.recv(1) == b""
+    p = select.poll()
+    p.register(s, 0)
+    print(bool(p.poll(10000)))
+"""
+
+
+@pytest.mark.parametrize("side", ["client", "server"])
+def test_a_reset_after_half_a_close(lab, world, side):
+    """Whoever has said all may still be cut off, and the other one hears of that."""
+    port = 2004 + (side == "server")
+
+    def serve(connection, entry):
+        connection.sendall(b"hello")
+        if side == "client":
+            assert connection.recv(1) == b""
+            watch = select.poll()
+            watch.register(connection, 0)
+            entry.told = bool(watch.poll(10000))
+            return
+        connection.shutdown(socket.SHUT_WR)
+        time.sleep(0.5)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    lab.tcp("93.184.216.34", port, serve)
+    words = ["run", "-y", "--allow", f"v4.example.org:{port}", "--", lib.PYTHON, "-c", RESET]
+    process = lab.start([*words, str(port), side])
+    if side == "server":
+        assert process.communicate(timeout=30)[0] == b"True\n"
+        return
+    entry = lib.wait_for(lambda: lab.heard("tcp", port=port), "the connection")[0]
+    lib.wait_for(lambda: hasattr(entry, "told"), "the end")
+    assert entry.told
 
 
 def test_a_reset_is_a_reset(lab, world):

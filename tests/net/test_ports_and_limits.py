@@ -349,6 +349,27 @@ def test_traffic_in_all(lab):
     assert "traffic" in [e.get("limit") for e in events(lab, "cut")]
 
 
+def test_traffic_in_all_is_for_those_who_are_silent_too(lab):
+    lab.tcp("93.184.216.37", 81, lambda connection, entry: connection.recv(1))
+    lab.tcp("93.184.216.37", 82, lambda connection, entry: connection.sendall(bytes(2000000)))
+    script = """
+import socket
+idle = socket.create_connection(("93.184.216.37", 81), 10)
+busy = socket.create_connection(("93.184.216.37", 82), 10)
+try:
+    while busy.recv(65536):
+        pass
+except OSError:
+    pass
+try:
+    idle.recv(1)
+except ConnectionResetError:
+    print("reset")
+"""
+    argv = ["run", "-y", "--network", "open", "--limit", "traffic=1M", "--", lib.PYTHON, "-c", script]
+    assert lib.succeeded(lab.run(argv)) == b"reset\n"
+
+
 def test_traffic_a_second(lab):
     """Two megabytes at one a second take more than one; how much more is the machine's matter."""
     count, how, took = download(lab, "slow", "rate=1M")
