@@ -317,7 +317,7 @@ void conn_relay_side(struct conn *c, bool client, uint32_t events)
 		end_open(c, false);
 		return;
 	}
-	/* Of so many bytes a second each has its share, and whoever waits for his goes first. */
+	/* Of so many bytes a second each has its share: whoever waits for that goes first. */
 	if (broker.config->rate && broker.ready != NONE)
 		put_ready(c);
 	else

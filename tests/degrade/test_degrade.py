@@ -261,6 +261,16 @@ def test_no_nf_tables(project, deny):
     assert check.returncode != 0 and b"works here, without" in check.stdout
 
 
+def test_no_network_of_its_own_in_another_box(project):
+    """It is not the kernel that lacks it, and a proxy would not help."""
+    outer = [lib.program(), "run", "-y", "--nest", "--mount", f"{lib.program()}:/tmp/carrel", "--"]
+    inner = ["/tmp/carrel", "run", "-y", "--network"]
+    done = lib.execute([*outer, *inner, "open", "--", "echo", "ran"], cwd=project)
+    assert done.returncode == 125 and b"ran" not in done.stdout
+    assert b"In another box" in done.stderr and b"--proxy" not in done.stderr
+    assert lib.succeeded(lib.execute([*outer, *inner, "host", "--", "echo", "ran"], cwd=project))
+
+
 # A datagram by bash, and what comes back for the next one.
 SEND = "exec 3>/dev/udp/192.0.2.1/99; echo x >&3; sleep 0.1; echo x >&3"
 

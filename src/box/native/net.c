@@ -112,7 +112,11 @@ static int failed(int err, const char *what, struct fault *f)
 {
 	int rc = fault_set(f, err, "%s", what);
 
-	if (strstr(what, "nf_tables"))
+	if (strstr(what, "nf_tables") && err == EAFNOSUPPORT)
+		fault_fix(f,
+			"In another box there is no such network: it can have none, or with "
+			"--network host that of the box around it.");
+	else if (strstr(what, "nf_tables"))
 		fault_fix(f,
 			"Network modes allow and open need a kernel with nf_tables and its "
 			"tproxy (CONFIG_NF_TABLES, NFT_TPROXY), loaded or loadable; `modprobe "
