@@ -175,14 +175,14 @@ def test_sent_and_gone_at_a_rate(lab, world):
         except OSError as error:
             entry.end = str(error)
 
-    lab.tcp("93.184.216.34", 2003, count)
-    script = "import socket\ns = socket.create_connection(('v4.example.org', 2003))\n"
+    lab.tcp("93.184.216.34", 2006, count)
+    script = "import socket\ns = socket.create_connection(('v4.example.org', 2006))\n"
     script += "s.sendall(b'z' * 60000)\n"
     opts = ["--limit", "rate=10K"]
     lib.succeeded(
-        boxed(lab, world, "python3", "-c", script, allow=["v4.example.org:2003"], opts=opts)
+        boxed(lab, world, "python3", "-c", script, allow=["v4.example.org:2006"], opts=opts)
     )
-    entry = lib.wait_for(lambda: lab.heard("tcp", port=2003), "the connection")[0]
+    entry = lib.wait_for(lambda: lab.heard("tcp", port=2006), "the connection")[0]
     lib.wait_for(lambda: getattr(entry, "end", None), "the end")
     assert (entry.size, entry.end) == (60000, "whole")
 
