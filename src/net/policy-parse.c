@@ -277,12 +277,19 @@ static bool same_rule(const struct policy_rule *a, const struct policy_rule *b)
 		!strcmp(a->name, b->name);
 }
 
-/* What is there already is not added again. */
-static bool add_rule(struct policy *p, const struct policy_rule *rule, struct wrong *w)
+bool policy_has(const struct policy *p, const struct policy_rule *rule)
 {
 	for (unsigned int i = 0; i < p->n; i++)
 		if (same_rule(&p->rule[i], rule))
 			return true;
+	return false;
+}
+
+/* What is there already is not added again. */
+static bool add_rule(struct policy *p, const struct policy_rule *rule, struct wrong *w)
+{
+	if (policy_has(p, rule))
+		return true;
 	if (p->n == POLICY_RULES) {
 		w->why =
 			mem_printf("is one too many: there is room for %d rules", POLICY_RULES);

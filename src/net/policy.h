@@ -89,6 +89,9 @@ void policy_init(struct policy *p, bool open);
 int policy_parse(struct policy *p, const struct policy_entry *entry, size_t n,
 	const struct policy_preset *preset, size_t n_preset, struct fault *f);
 
+/* Is the same rule there, whichever entry it came of? */
+bool policy_has(const struct policy *p, const struct policy_rule *rule);
+
 /*
  * An address of the host: reached by an entry for exactly that address, and no other way. Of
  * the network that it is in, if it is one, others are reached by an entry inside of that.

@@ -419,13 +419,16 @@ static struct policy *known_rules(struct broker_link *l)
 static int check_rules(struct broker_link *l, const char *entry, bool deny, struct fault *f)
 {
 	const struct policy *known = known_rules(l), *more = l->parsed;
+	unsigned int new = 0;
 	bool vain = !deny;
 
-	if (known->n + more->n > POLICY_RULES)
+	for (unsigned int i = 0; i < more->n; i++) {
+		new += !policy_has(known, &more->rule[i]);
+		vain &= policy_is_vain(known, &more->rule[i]);
+	}
+	if (known->n + new > POLICY_RULES)
 		return fault_set(f, 0, "'%s' is one too many: a box has room for %d rules",
 			str_visible(entry), POLICY_RULES);
-	for (unsigned int i = 0; i < more->n; i++)
-		vain &= policy_is_vain(known, &more->rule[i]);
 	if (!vain)
 		return 0;
 	fault_set(f, 0, "'%s' is denied in this box, and a denial wins", str_visible(entry));
@@ -435,11 +438,15 @@ static int check_rules(struct broker_link *l, const char *entry, bool deny, stru
 		str_visible(user_hosts_path() ? user_hosts_path() : "your own file"));
 }
 
+/* What it has been told already takes no more room, here or there. */
 static int send_rule(struct broker_link *l, const struct policy_rule *rule, struct fault *f)
 {
 	const struct broker_message m = { .word = BROKER_RULE };
-	int rc = broker_send(l->socket, &m, rule, sizeof(*rule), NULL, 0, MSG_DONTWAIT);
+	int rc;
 
+	if (policy_has(l->known, rule))
+		return 0;
+	rc = broker_send(l->socket, &m, rule, sizeof(*rule), NULL, 0, MSG_DONTWAIT);
 	if (rc < 0)
 		return fault_set(f, -rc, "tell the broker");
 	l->known->rule[l->known->n++] = *rule;

@@ -100,6 +100,16 @@ def test_no_rule_is_dropped_in_silence(lab):
     lib.failed_clearly(done, "h1.example", "1024 rules")
 
 
+def test_an_entry_that_is_there_twice_is_there_once(lab):
+    """Whoever said it first: the room for rules is for different ones."""
+    many = [word for i in range(1023) for word in ("--allow", f"h{i}.example")]
+    start(lab, "twice", *many)
+    for entry in ("h7.example", "last.example", "LAST.example", "h7.example"):
+        lib.succeeded(lab.run(["allow", "twice", entry]))
+    done = lab.run(["allow", "twice", "one.more.example"])
+    lib.failed_clearly(done, "one.more.example", "1024 rules")
+
+
 def test_a_box_that_lost_its_network_says_so(lab):
     """To whoever asks it for a port or a host; and there is no port any more."""
     process = start(lab, "lost", "--network", "allow", "--port", "7020:80")
