@@ -194,16 +194,16 @@ static void show_question(const struct steer *s, const char *host, uint16_t port
 {
 	const bool bell = isatty(STDERR_FILENO);
 	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
-	char line[NAME_SIZE + 256];
-	int n = snprintf(line, sizeof(line),
+	char line[2 * NAME_SIZE + 256]; /* the host is in it twice */
+
+	snprintf(line, sizeof(line),
 		"%s%scarrel: %s:%u is not in the list and waits for you: carrel allow %s %s:%u "
 		"(or --deny)%s\n",
 		s->raw ? "\r\n" : "", bell ? "\a" : "", host, port, s->plan->name, host, port,
 		s->raw ? "\r" : "");
 
 	if (poll(&room, 1, 0) <= 0 || !(room.revents & POLLOUT) ||
-		write(STDERR_FILENO, line, n < (int)sizeof(line) ? (size_t)n : sizeof(line)) <
-			0)
+		write(STDERR_FILENO, line, strlen(line)) < 0)
 		return;
 }
 

@@ -249,6 +249,15 @@ def test_the_question_on_a_terminal_rings_its_bell(lab):
         lib.read_until(screen, b"hello from")
 
 
+def test_the_question_about_the_longest_name_is_one_whole_line(lab):
+    name = ".".join(["x" * 60] * 4) + ".example"
+    assert len(name) == 251
+    opts = ["--name", "long", "--network", "allow", "--ask"]
+    process = lab.start(["run", "-y", *opts, "--", *CURL, f"http://{name}/"])
+    line = f"{name}:80 is not in the list and waits for you: carrel allow long {name}:80 (or --deny)"
+    assert lib.read_until(process.stderr, b"\n") == f"carrel: {line}\n".encode()
+
+
 def test_no(lab):
     _, here = ask(lab, "no")
     lib.succeeded(lab.run(["allow", "no", f"{HOST}:80", "--deny"]))
