@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BACKLOG = 512 };
+enum { BACKLOG = 512, QUESTION_SIZE = NAME_SIZE + sizeof("[]:65535") };
 
 /* ---- ports of the host ---- */
 
@@ -79,13 +79,26 @@ static int hand_over(struct steer *s, struct steer_port *port)
 
 /* ---- what is asked of the box ---- */
 
-/* Is the same asked by one of the first n? Each connection asks for itself. */
-static bool is_among(const struct steer *s, unsigned int n, const struct steer_waiting *w)
+/* As in the entry that would answer: IPv6 in brackets. */
+static void question_text(const struct steer_question *q, char out[QUESTION_SIZE])
 {
-	for (unsigned int i = 0; i < n; i++)
-		if (s->waiting[i].port == w->port && !strcmp(s->waiting[i].host, w->host))
-			return true;
-	return false;
+	char address[ADDRESS_SIZE];
+	const char *host = q->name[0] ? q->name : address;
+
+	address_format(&q->address, address);
+	snprintf(out, QUESTION_SIZE, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, q->port);
+}
+
+static void put_questions(const struct steer *s, struct json *j)
+{
+	char text[QUESTION_SIZE];
+
+	json_open(j, "waiting", '[');
+	for (unsigned int i = 0; i < s->n_questions; i++) {
+		question_text(&s->questions[i], text);
+		json_string(j, NULL, text);
+	}
+	json_close(j, ']');
 }
 
 static void put_status(void *ctx, struct json *j)
@@ -102,12 +115,7 @@ static void put_status(void *ctx, struct json *j)
 	json_number(j, "connections", s->broker->lost ? 0 : s->broker->connections);
 	json_count(j, "sent", s->broker->moved.sent);
 	json_count(j, "received", s->broker->moved.received);
-	json_open(j, "waiting", '[');
-	for (unsigned int i = 0; i < s->n_waiting; i++)
-		if (!is_among(s, i, &s->waiting[i]))
-			json_string(j, NULL,
-				mem_printf("%s:%u", s->waiting[i].host, s->waiting[i].port));
-	json_close(j, ']');
+	put_questions(s, j);
 	json_open(j, "ports", '[');
 	for (unsigned int i = 0; i < s->n_ports && !s->broker->lost; i++)
 		json_string(j, NULL,
@@ -190,16 +198,17 @@ static const struct control_ops ops = {
  * Over whatever is on the screen, with a bell: the box waits for this. Where nobody reads, it
  * is left out: `carrel ps` shows it too, and the box's limits must not wait for a reader.
  */
-static void show_question(const struct steer *s, const char *host, uint16_t port)
+static void show_question(const struct steer *s, const struct steer_question *q)
 {
 	const bool bell = isatty(STDERR_FILENO);
 	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
-	char line[2 * NAME_SIZE + 256]; /* the host is in it twice */
+	char what[QUESTION_SIZE], line[2 * QUESTION_SIZE + 256];
 
+	question_text(q, what);
 	snprintf(line, sizeof(line),
-		"%s%scarrel: %s:%u is not in the list and waits for you: carrel allow %s %s:%u "
+		"%s%scarrel: %s is not in the list and waits for you: carrel allow %s %s "
 		"(or --deny)%s\n",
-		s->raw ? "\r\n" : "", bell ? "\a" : "", host, port, s->plan->name, host, port,
+		s->raw ? "\r\n" : "", bell ? "\a" : "", what, s->plan->name, what,
 		s->raw ? "\r" : "");
 
 	if (poll(&room, 1, 0) <= 0 || !(room.revents & POLLOUT) ||
@@ -207,22 +216,55 @@ static void show_question(const struct steer *s, const char *host, uint16_t port
 		return;
 }
 
+/*
+ * The question of a connection that is held, or is not any more; NULL: there is none. Of a name
+ * the address says nothing: it is another one when it has been looked up.
+ */
+static struct steer_question *find_question(struct steer *s, const struct net_event *e)
+{
+	for (unsigned int i = 0; i < s->n_questions; i++) {
+		struct steer_question *q = &s->questions[i];
+
+		if (q->port == e->port && !strcmp(q->name, e->name) &&
+			(e->name[0] || address_equal(&q->address, &e->address)))
+			return q;
+	}
+	return NULL;
+}
+
 static void begin_waiting(struct steer *s, const struct net_event *e)
 {
-	struct steer_waiting w = { .id = e->id, .port = e->port };
-	char text[ADDRESS_SIZE];
+	struct steer_question *q = find_question(s, e);
 
-	/* As in the entry that would answer: IPv6 in brackets. */
-	address_format(&e->address, text);
-	snprintf(w.host, sizeof(w.host), strchr(text, ':') ? "[%s]" : "%s", text);
-	if (e->name[0])
-		strcpy(w.host, e->name);
-	/* A box that asks about more than anybody could answer is not shown them all. */
-	if (s->n_waiting == STEER_WAITING)
+	if (q) {
+		/* No box has more, whatever its broker says. */
+		q->n += q->n < BROKER_CONNECTIONS;
 		return;
-	if (!is_among(s, s->n_waiting, &w))
-		show_question(s, w.host, w.port);
-	s->waiting[s->n_waiting++] = w;
+	}
+	/* A box that asks about more than anybody could answer is not shown them all. */
+	if (s->n_questions == STEER_QUESTIONS)
+		return;
+	q = &s->questions[s->n_questions++];
+	*q = (struct steer_question){ .address = e->address, .port = e->port, .n = 1 };
+	strcpy(q->name, e->name);
+	show_question(s, q);
+}
+
+/* In their order, since `carrel ps` shows them so. */
+static void drop_question(struct steer *s, struct steer_question *q)
+{
+	const size_t behind = (size_t)(&s->questions[s->n_questions--] - (q + 1));
+
+	memmove(q, q + 1, behind * sizeof(*q));
+}
+
+/* As long as it is asked about, every connection to it was held. */
+static void end_waiting(struct steer *s, const struct net_event *e)
+{
+	struct steer_question *q = e->inbound ? NULL : find_question(s, e);
+
+	if (q && !--q->n)
+		drop_question(s, q);
 }
 
 void steer_event(void *ctx, const struct net_event *e)
@@ -232,11 +274,9 @@ void steer_event(void *ctx, const struct net_event *e)
 	if (e->kind == NET_HELD)
 		begin_waiting(s, e);
 	else if (e->kind == NET_LOST)
-		s->n_waiting = 0;
+		s->n_questions = 0;
 	else if (e->kind == NET_CONNECT)
-		for (unsigned int i = 0; i < s->n_waiting; i++)
-			if (s->waiting[i].id == e->id)
-				s->waiting[i--] = s->waiting[--s->n_waiting];
+		end_waiting(s, e);
 }
 
 /* ---- its life ---- */

@@ -18,18 +18,19 @@
 #include "net/broker.h"
 #include "plan/request.h"
 
-enum { STEER_FDS = CONTROL_FDS, STEER_WAITING = 64 };
+enum { STEER_FDS = CONTROL_FDS, STEER_QUESTIONS = 64 };
 
 struct steer_port {
 	struct port_pair pair;
 	int listener; /* until the broker has it */
 };
 
-/* A connection that waits for the user's answer. */
-struct steer_waiting {
-	uint64_t id;
+/* What the user is asked about, however many connections wait for the answer. */
+struct steer_question {
+	char name[NAME_SIZE];   /* "": the box dialled an address, */
+	struct address address; /* this one */
 	uint16_t port;
-	char host[NAME_SIZE]; /* a name, or an address */
+	unsigned int n; /* connections, never 0 */
 };
 
 struct steer {
@@ -40,9 +41,9 @@ struct steer {
 	/* Private. */
 	struct control control;
 	long long since;
-	unsigned int n_ports, n_waiting;
+	unsigned int n_ports, n_questions;
 	struct steer_port ports[BROKER_PORTS];
-	struct steer_waiting waiting[STEER_WAITING];
+	struct steer_question questions[STEER_QUESTIONS];
 };
 
 int steer_ports(struct steer *s, const struct plan *p, struct fault *f);

@@ -234,6 +234,24 @@ def test_one_question_of_many_connections(lab):
     assert status(lab, "many")["waiting"] == [f"{HOST}:80"]
 
 
+SEVENTY = """
+import socket, time
+kept = [socket.create_connection((host, 80), 20) for host in ["a.example.org"] * 70 + ["b.example.org"]]
+time.sleep(60)
+"""
+
+
+def test_many_connections_hide_no_other_question(lab):
+    process = start(lab, "hides", "--network", "allow", "--ask",
+                    cmd=f"exec {lib.PYTHON} -c '{SEVENTY}'")  # fmt: skip
+    lib.wait_for(lambda: len(of_kind(lab, "hides", "held")) == 71, "the connections")
+    assert status(lab, "hides")["waiting"] == ["a.example.org:80", "b.example.org:80"]
+    lib.read_until(process.stderr, b"carrel allow hides b.example.org:80 (or --deny)\n")
+    lib.succeeded(lab.run(["allow", "hides", "a.example.org", "--deny"]))
+    lib.wait_for(lambda: len(of_kind(lab, "hides", "connect")) == 70, "the refusals")
+    assert status(lab, "hides")["waiting"] == ["b.example.org:80"]
+
+
 def test_the_question_on_a_terminal_rings_its_bell(lab):
     """The box has the terminal's screen: the line begins at its left end, and with a bell."""
     server(lab)
