@@ -405,7 +405,7 @@ void broker_serve(struct broker_link *l, const struct pollfd *fds)
 
 /* ---- what it is told later ---- */
 
-static struct policy *known_rules(struct broker_link *l)
+const struct policy *broker_rules(struct broker_link *l)
 {
 	const struct policy *first = l->policy;
 
@@ -418,7 +418,7 @@ static struct policy *known_rules(struct broker_link *l)
 /* Never an answer that is thought to count and does not. */
 static int check_rules(struct broker_link *l, const char *entry, bool deny, struct fault *f)
 {
-	const struct policy *known = known_rules(l), *more = l->parsed;
+	const struct policy *known = broker_rules(l), *more = l->parsed;
 	unsigned int new = 0;
 	bool vain = !deny;
 

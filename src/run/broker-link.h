@@ -86,6 +86,9 @@ void broker_serve(struct broker_link *l, const struct pollfd *fds);
 /* Add the rules of an entry to the running box's policy. */
 int broker_allow(struct broker_link *l, const char *entry, bool deny, struct fault *f);
 
+/* All rules of it by now, without the addresses that the broker knows to be this machine's. */
+const struct policy *broker_rules(struct broker_link *l);
+
 /* From a listener of the host to a port in the box; -1: no more. Takes the descriptor. */
 int broker_port(struct broker_link *l, int listener, struct port_pair pair);
 void broker_spare(struct broker_link *l, int fd);

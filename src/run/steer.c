@@ -1,4 +1,5 @@
 #include "run/steer.h"
+#include "net/policy.h"
 #include "plan/plan.h"
 #include "base/fault.h"
 #include "base/fd.h"
@@ -79,6 +80,34 @@ static int hand_over(struct steer *s, struct steer_port *port)
 
 /* ---- what is asked of the box ---- */
 
+/*
+ * Do the rules say yes or no to it by now? So the broker sees it (conn_policy_changed()); its
+ * connections are told of later, when they are made or could not be.
+ */
+static bool is_answered(struct steer *s, const struct steer_question *q)
+{
+	const struct policy *p = broker_rules(s->broker);
+	struct verdict v = q->name[0] ? policy_connect(p, q->name, q->port)
+				      : policy_address(p, &q->address, q->port);
+
+	return v.allowed || (v.reason != POLICY_UNLISTED && v.reason != POLICY_PORT);
+}
+
+/* In their order, since `carrel ps` shows them so. */
+static void drop_question(struct steer *s, struct steer_question *q)
+{
+	const size_t behind = (size_t)(&s->questions[s->n_questions--] - (q + 1));
+
+	memmove(q, q + 1, behind * sizeof(*q));
+}
+
+static void drop_answered(struct steer *s)
+{
+	for (unsigned int i = s->n_questions; i-- > 0;)
+		if (is_answered(s, &s->questions[i]))
+			drop_question(s, &s->questions[i]);
+}
+
 /* As in the entry that would answer: IPv6 in brackets. */
 static void question_text(const struct steer_question *q, char out[QUESTION_SIZE])
 {
@@ -126,12 +155,15 @@ static void put_status(void *ctx, struct json *j)
 static int decide(void *ctx, const char *entry, bool deny, struct fault *f)
 {
 	struct steer *s = ctx;
+	int rc;
 
 	if (!network_is_brokered(s->plan->frame.network))
 		return fault_set(f, 0,
 			"its network is \"%s\": there is nothing to allow or deny",
 			network_name(s->plan->frame.network));
-	return broker_allow(s->broker, entry, deny, f);
+	rc = broker_allow(s->broker, entry, deny, f);
+	drop_answered(s);
+	return rc;
 }
 
 /* Of "8092" alone it is not known where it is meant to lead. */
@@ -244,18 +276,14 @@ static void begin_waiting(struct steer *s, const struct net_event *e)
 	/* A box that asks about more than anybody could answer is not shown them all. */
 	if (s->n_questions == STEER_QUESTIONS)
 		return;
-	q = &s->questions[s->n_questions++];
+	q = &s->questions[s->n_questions];
 	*q = (struct steer_question){ .address = e->address, .port = e->port, .n = 1 };
 	strcpy(q->name, e->name);
+	/* It may have been asked while the answer was on its way. */
+	if (is_answered(s, q))
+		return;
+	s->n_questions++;
 	show_question(s, q);
-}
-
-/* In their order, since `carrel ps` shows them so. */
-static void drop_question(struct steer *s, struct steer_question *q)
-{
-	const size_t behind = (size_t)(&s->questions[s->n_questions--] - (q + 1));
-
-	memmove(q, q + 1, behind * sizeof(*q));
 }
 
 /* As long as it is asked about, every connection to it was held. */

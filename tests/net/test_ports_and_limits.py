@@ -276,6 +276,23 @@ def test_the_question_about_the_longest_name_is_one_whole_line(lab):
     assert lib.read_until(process.stderr, b"\n") == f"carrel: {line}\n".encode()
 
 
+def test_what_is_answered_waits_no_more_while_it_is_dialled(lab):
+    slow = "93.184.218.7"
+    lab.blackhole(slow)
+    lab.dns({"slow.example.org": [slow], "other.example.org": [slow]})
+    curl = "curl -sS -m 40 http://{}/ >/dev/null 2>&1 &"
+    hosts = ["slow.example.org", slow, "other.example.org"]
+    start(lab, "dials", "--network", "allow", "--ask",
+          cmd=" ".join(map(curl.format, hosts)) + WAITS)  # fmt: skip
+    lib.wait_for(lambda: len(status(lab, "dials")["waiting"]) == 3, "the questions")
+    for entry in ("*.example.org:22", "slow.example.org", "93.184.218.0/24:*"):
+        lib.succeeded(lab.run(["allow", "dials", entry]))
+    assert status(lab, "dials")["waiting"] == ["other.example.org:80"]
+    assert not of_kind(lab, "dials", "connect"), "the control: none is made, and none has failed"
+    lib.succeeded(lab.run(["allow", "dials", "other.example.org", "--deny"]))
+    assert status(lab, "dials")["waiting"] == []
+
+
 def test_no(lab):
     _, here = ask(lab, "no")
     lib.succeeded(lab.run(["allow", "no", f"{HOST}:80", "--deny"]))

@@ -11,27 +11,32 @@
 #include <string.h>
 
 #include "net/event.h"
+#include "net/policy.h"
 #include "plan/plan.h"
 #include "run/steer.h"
+#include "base/fault.h"
 
 static struct steer s;
+static struct policy policy, known;
 
 static int set_up(void **state)
 {
 	static const struct plan plan = { .name = "box" };
-	static struct broker_link none;
+	static struct broker_link link = { .policy = &policy, .known = &known };
 
 	(void)state;
+	policy_init(&policy, false);
+	policy_init(&known, false);
 	memset(&s, 0, sizeof(s));
 	s.plan = &plan;
-	s.broker = &none;
+	s.broker = &link;
 	return 0;
 }
 
-/* Of a connection to a name, or to 192.0.2.last. */
+/* Of a connection to a name, or to 93.184.216.last. */
 static void tell(enum net_event_kind kind, const char *name, uint8_t last, uint16_t port)
 {
-	const uint8_t v4[4] = { 192, 0, 2, last };
+	const uint8_t v4[4] = { 93, 184, 216, last };
 	struct net_event e = { .kind = (uint8_t)kind, .port = port, .address = address_v4(v4) };
 
 	strcpy(e.name, name);
@@ -61,6 +66,23 @@ static void test_one_question_for_many(void **state)
 	assert_int_equal(s.n_questions, 0);
 }
 
+/* What the broker asked about before it heard the answer. */
+static void test_what_is_answered_is_not_asked(void **state)
+{
+	static const struct policy_entry entries[] = { { .text = "a.example" },
+		{ .text = "93.184.216.1:80", .deny = true } };
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(policy_parse(&policy, entries, 2, NULL, 0, &f), 0);
+	tell(NET_HELD, "a.example", 1, 80);
+	tell(NET_HELD, "", 1, 80);
+	assert_int_equal(s.n_questions, 0);
+	tell(NET_HELD, "a.example", 1, 81);
+	tell(NET_HELD, "b.example", 1, 80);
+	assert_int_equal(s.n_questions, 2);
+}
+
 static void test_a_broker_that_lies(void **state)
 {
 	(void)state;
@@ -84,6 +106,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_one_question_for_many, set_up),
+		cmocka_unit_test_setup(test_what_is_answered_is_not_asked, set_up),
 		cmocka_unit_test_setup(test_a_broker_that_lies, set_up),
 	};
 
