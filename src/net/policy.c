@@ -296,12 +296,28 @@ struct verdict policy_resolved(const struct policy *p, const char *name,
 
 /* ---- rules ---- */
 
+/* Does the denial cover each host of the rule? */
+static bool covers(const struct policy_rule *denial, const struct policy_rule *r)
+{
+	if (denial->kind == RULE_ALL)
+		return true;
+	if (r->kind == RULE_BELOW)
+		return denial->kind == RULE_BELOW &&
+			(!strcmp(r->name, denial->name) || name_below(r->name, denial->name));
+	if (r->kind != RULE_NETWORK)
+		return has_name(denial, r->name);
+	if (r->bits == address_bits(&r->net))
+		return has_address(denial, &r->net);
+	return denial->kind == RULE_NETWORK && denial->bits <= r->bits &&
+		address_within(&r->net, &denial->net, denial->bits);
+}
+
 static bool is_denied(const struct policy *p, const struct policy_rule *r, uint16_t port)
 {
-	const bool address = r->kind == RULE_NETWORK;
-
-	return (address ? find_address(p, true, &r->net, port)
-			: find_name(p, true, r->name, port)) >= 0;
+	for (unsigned int i = 0; i < p->n; i++)
+		if (p->rule[i].deny && has_port(&p->rule[i], port) && covers(&p->rule[i], r))
+			return true;
+	return false;
 }
 
 bool policy_is_vain(const struct policy *p, const struct policy_rule *rule)
@@ -311,9 +327,6 @@ bool policy_is_vain(const struct policy *p, const struct policy_rule *rule)
 		: rule->ports == PORTS_WEB              ? 443
 							: 0;
 
-	if (rule->kind == RULE_BELOW || rule->kind == RULE_ALL ||
-		(rule->kind == RULE_NETWORK && rule->bits != address_bits(&rule->net)))
-		return false;
 	return is_denied(p, rule, first) &&
 		(rule->ports != PORTS_WEB || is_denied(p, rule, 80));
 }

@@ -128,7 +128,10 @@ struct verdict {
 
 const char *policy_reason_text(enum policy_reason reason);
 
-/* Is all that the rule allows denied by others? Of more than one host nobody can say: no. */
+/*
+ * Is all that the rule allows denied by others? On each port by one that is as wide: what
+ * several narrower ones come to is not looked at.
+ */
 bool policy_is_vain(const struct policy *p, const struct policy_rule *rule);
 
 /* May the name be looked up: is there a port on which it might be reached? */

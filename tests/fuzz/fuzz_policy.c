@@ -385,6 +385,13 @@ static void take_line(struct policy *p, struct reference *r, const char *line)
 	}
 }
 
+/* What is called vain never decides for a yes. */
+static bool is_allowed(const struct policy *p, struct verdict v)
+{
+	CHECK(!v.allowed || v.rule < 0 || !policy_is_vain(p, &p->rule[v.rule]));
+	return v.allowed;
+}
+
 static void check_name(const struct policy *p, const struct reference *r, const char *host,
 	uint16_t port)
 {
@@ -394,7 +401,7 @@ static void check_name(const struct policy *p, const struct reference *r, const 
 		CHECK(!policy_connect(p, host, port).allowed && !policy_name(p, host).allowed);
 		return;
 	}
-	CHECK(policy_connect(p, name, port).allowed == may_connect(r, name, port));
+	CHECK(is_allowed(p, policy_connect(p, name, port)) == may_connect(r, name, port));
 	CHECK(policy_name(p, name).allowed == may_name(r, name));
 }
 
@@ -407,7 +414,7 @@ static void check_address(const struct policy *p, const struct reference *r, con
 	if (!to_bits(address, bits) || !address_parse(address, strlen(address), &a))
 		return;
 	CHECK(address_is_private(&a) == (*special_range(bits) != '\0'));
-	CHECK(policy_address(p, &a, port).allowed == may_address(r, bits, port));
+	CHECK(is_allowed(p, policy_address(p, &a, port)) == may_address(r, bits, port));
 	if (name_canon(host, strlen(host), name) == NAME_HOST)
 		CHECK(policy_resolved(p, name, &a, port).allowed ==
 			may_resolve_to(r, name, bits, port));

@@ -85,6 +85,14 @@ def test_a_later_denial_is_for_new_connections(lab):
     lib.succeeded(lab.run(["allow", "talker", "*.example.org"]))
 
 
+def test_what_a_wider_denial_covers_is_not_called_allowed(lab):
+    start(lab, "wide", "--network", "allow", "--deny", "*.example.org", "--deny", "10.0.0.0/8")
+    for entry in ("*.example.org", "*.a.example.org", "10.1.0.0/16"):
+        lib.failed_clearly(lab.run(["allow", "wide", entry]), entry, "a denial wins")
+    for entry in ("example.org", "*.org", "10.0.0.0/7"):
+        lib.succeeded(lab.run(["allow", "wide", entry]))
+
+
 def test_presets_of_the_machine_are_for_running_boxes_too(lab):
     lib.make_file(lib.current.home / ".npmrc", "registry=https://packages.example.org/\n")
     start(lab, "late", "--network", "allow")
