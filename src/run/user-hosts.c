@@ -190,14 +190,51 @@ static const char *with_entry(const char *text, const char *entry, const char *w
 	return out.p;
 }
 
-/* Would a start understand it? Else what is said of boxes to come is true of none. */
-static int check(const char *path, const char *text, struct fault *f)
+/* The line that denies all that the rule allows, with those before it; NULL: they do not. */
+static const struct request_host *find_denial(const struct request *r, const struct policy *all,
+	const struct policy_rule *rule)
+{
+	struct policy *first = mem_alloc(sizeof(*first));
+
+	*first = *all;
+	for (unsigned int n = 1; n <= all->n; n++) {
+		first->n = n;
+		if (policy_is_vain(first, rule))
+			return &r->hosts.v[all->rule[n - 1].entry];
+	}
+	return NULL;
+}
+
+static int check_denials(const char *path, const struct request *r, const struct policy *all,
+	const char *entry, struct fault *f)
+{
+	const struct request_host *denial = NULL;
+	struct policy *more = mem_alloc(sizeof(*more));
+	int rc = egress_entry(entry, false, more, f);
+
+	if (rc < 0)
+		return rc;
+	for (unsigned int i = 0; i < more->n; i++) {
+		denial = find_denial(r, all, &more->rule[i]);
+		if (!denial)
+			return 0;
+	}
+	fault_set(f, 0, "'%s' is denied by !%s in %s, and a denial wins", str_visible(entry),
+		str_visible(denial->entry), str_visible(path));
+	return fault_fix(f, "Take that line out first; nothing was written.");
+}
+
+/* Would a start understand it, and allow it? Else what is said of boxes to come is not true. */
+static int check(const char *path, const char *text, const char *entry, bool deny,
+	struct fault *f)
 {
 	struct request r = { .network = NETWORK_ALLOW };
-	const struct policy *unused;
+	const struct policy *all;
+	int rc;
 
 	add_lines(path, text, &r);
-	return egress_policy(&r, &unused, f);
+	rc = egress_policy(&r, &all, f);
+	return rc < 0 || deny ? rc : check_denials(path, &r, all, entry, f);
 }
 
 static int replace(int dir, const char *path, const char *text, struct fault *f)
@@ -242,7 +279,7 @@ int user_hosts_add(const char *entry, bool deny, bool *ret_was, struct fault *f)
 	if (rc < 0)
 		return rc;
 	changed = with_entry(text, entry, wanted, deny);
-	rc = check(path, changed ? changed : text, f);
+	rc = check(path, changed ? changed : text, entry, deny, f);
 	if (rc == 0 && changed)
 		rc = replace(dir, path, changed, f);
 	if (rc == 0)

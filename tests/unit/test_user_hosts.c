@@ -112,11 +112,55 @@ static void test_refused(void **state)
 	assert_true(was);
 }
 
+static bool is_unchanged(const char *text)
+{
+	const char *now = fd_read_file(AT_FDCWD, user_hosts_path(), 4096);
+
+	return now && !strcmp(now, text);
+}
+
+/* What another line denies is not called allowed, and nothing is written. */
+static void test_denied_by_another_line(void **state)
+{
+	static const struct {
+		const char *file, *entry, *denial; /* NULL: it is added */
+	} rows[] = {
+		{ "!x.example.org:*\n", "x.example.org:443", "!x.example.org:* in " },
+		{ "!x.example.org:22\n", "x.example.org:443", NULL },
+		{ "!x.example.org\n", "x.example.org", NULL }, /* instead of that line */
+		{ "a.org\n!*.example.org # y\n", "x.example.org", "!*.example.org in " },
+		{ "!*.example.org\n", "*.a.example.org", "!*.example.org in " },
+		{ "!b.org\n!a.org:443\n!a.org:80\n", "a.org", "!a.org:80 in " },
+		{ "!10.0.0.0/8\n", "10.1.0.0/16", "!10.0.0.0/8 in " },
+		{ "a.org:443\n!a.org:*\n", "a.org:443", "!a.org:* in " }, /* it was there */
+		{ "!github.com\n", "@github", NULL },                     /* a part of it */
+		{ "!github.com\n!*.github.com\n!*.githubusercontent.com\n", "@github",
+			"!*.githubusercontent.com in " },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct fault f = { 0 };
+		bool was;
+		int rc;
+
+		write_file(rows[i].file, strlen(rows[i].file));
+		rc = user_hosts_add(rows[i].entry, false, &was, &f);
+		assert_int_equal(rc < 0, rows[i].denial != NULL);
+		assert_int_equal(is_unchanged(rows[i].file), rows[i].denial != NULL);
+		assert_true(!rows[i].denial || strstr(f.text, rows[i].denial));
+		assert_true(!rows[i].denial || strstr(f.text, user_hosts_path()));
+		/* To deny is never in vain. */
+		assert_int_equal(user_hosts_add(rows[i].entry, true, &was, &f), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_lines, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_denied_by_another_line, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
