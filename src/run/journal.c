@@ -12,6 +12,7 @@
  * Nothing here allocates but the summary.
  */
 #include "run/journal.h"
+#include "net/dns.h"
 #include "net/event.h"
 #include "net/policy.h"
 #include "state/boxes.h"
@@ -356,6 +357,18 @@ static uint64_t sum_of(uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
+/*
+ * Does it tell of a host that the box wanted? A question for another type than an address is
+ * about a service, or an address (_http._tcp.example.org, 8.8.8.8.in-addr.arpa): nobody dials
+ * such a name, and no entry for it would help.
+ */
+static bool is_of_host(const struct net_event *e)
+{
+	if (e->kind == NET_LOOKUP)
+		return e->type == DNS_A || e->type == DNS_AAAA;
+	return e->kind == NET_CONNECT || e->kind == NET_DATAGRAM;
+}
+
 static void count(struct journal_sum *sum, const struct net_event *e)
 {
 	bool named = e->name[0] || e->address.family != ADDRESS_NONE;
@@ -369,7 +382,7 @@ static void count(struct journal_sum *sum, const struct net_event *e)
 	if (e->kind == NET_CLOSE) {
 		sum->sent = sum_of(sum->sent, e->sent);
 		sum->received = sum_of(sum->received, e->received);
-	} else if (e->kind == NET_CONNECT || e->kind == NET_LOOKUP || e->kind == NET_DATAGRAM) {
+	} else if (is_of_host(e)) {
 		if (!e->allowed)
 			add_host(&sum->refused, e, e->kind == NET_CONNECT);
 		else if (e->error)

@@ -29,7 +29,7 @@ struct str;
 enum {
 	JOURNAL_FORMAT = 1,
 	JOURNAL_HOSTS = 256, /* that are told apart in the summary */
-	JOURNAL_LIMITS = 5,
+	JOURNAL_LIMITS = 6,  /* five of the broker, and that it was killed */
 	JOURNAL_BUFFER = 32 * 1024,
 };
 

@@ -93,6 +93,8 @@ static struct net_event event(enum net_event_kind kind, const char *name, uint16
 		.id = 7,
 		.time = 1700000000123456789ull };
 
+	if (kind == NET_LOOKUP)
+		e.type = 1;
 	snprintf(e.name, sizeof(e.name), "%s", name);
 	return e;
 }
@@ -428,6 +430,57 @@ static void test_summary(void **state)
 		"(not a public address); the network ended before the box did\n");
 }
 
+/* What is no question for an address is in the record, and no host that was refused. */
+static void test_summary_of_lookups(void **state)
+{
+	static const uint16_t types[] = { 12, 33, 65, 255 };
+	struct net_event e;
+	struct journal j;
+
+	(void)state;
+	open_it(&j, "one");
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		e = refused("_http._tcp.deb.example.org", 0, POLICY_UNLISTED);
+		e.type = types[i];
+		add(&j, e);
+		e = event(NET_LOOKUP, "_http._tcp.none.example", 0);
+		e.type = types[i];
+		e.error = ENOENT;
+		add(&j, e);
+	}
+	assert_string_equal(summary(&j), "");
+	assert_string_equal(get(line(text_of("one"), 3), "type"), "SRV");
+
+	open_it(&j, "one");
+	e = refused("a.example", 0, POLICY_UNLISTED);
+	e.type = 28;
+	add(&j, e);
+	e = event(NET_LOOKUP, "b.example", 0);
+	e.error = ENOENT;
+	add(&j, e);
+	assert_string_equal(summary(&j),
+		"0 hosts reached, 1 could not be reached: b.example (no such name), 1 refused: "
+		"a.example\n"
+		"to allow it: carrel run --allow a.example ...\n");
+}
+
+/* All that the broker may say, and the supervisor's own. */
+static void test_summary_of_limits(void **state)
+{
+	static const char *const all[] = { "connections", "connections a second",
+		"lookups a second", "traffic", "refused datagrams a second",
+		"time for the broker to end" };
+	struct journal j;
+
+	(void)state;
+	open_it(&j, "one");
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		add(&j, event(NET_LIMIT, all[i], 0));
+	assert_string_equal(summary(&j),
+		"0 hosts reached; limits reached: connections, connections a second, lookups a "
+		"second, traffic, refused datagrams a second, time for the broker to end\n");
+}
+
 /* One host, whatever the ports; and there is no entry to offer. */
 static void test_datagrams(void **state)
 {
@@ -600,6 +653,8 @@ int main(void)
 		TEST(test_full_of_lookups),
 		TEST(test_write_error),
 		TEST(test_summary),
+		TEST(test_summary_of_lookups),
+		TEST(test_summary_of_limits),
 		TEST(test_datagrams),
 		TEST(test_summary_is_bounded),
 		TEST(test_sane),
