@@ -5,7 +5,7 @@
  * used is for the user to say, and the user has said it to npm and apt. So their files are
  * read, in their own order, and every URL in them that is fetched from becomes an entry
  * of a policy. npm: the environment, the user's npmrc, the system's; the first that sets a key
- * wins. apt: all sources that are not disabled, and the proxies.
+ * wins, and in one file the last. apt: all sources that are not disabled, and the proxies.
  *
  * Never a project's .npmrc: it comes with the project, and would open the network to
  * whom it names. The environment and the files here are the user's and the system's; still
@@ -22,6 +22,7 @@
 #include "base/str.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ enum { MOST_FILE = 256 * 1024, MOST_FILES = 256 };
 #define NO_NPM                                              \
 	"no registry in your npm configuration; set one: `" \
 	"npm config set registry URL`"
+#define NO_NPM_URL "what your npm configuration has for a registry is no http or https URL"
 #define NO_DEBIAN                                                              \
 	"no http or https source in /etc/apt/sources.list or sources.list.d; " \
 	"list the hosts instead"
@@ -137,8 +139,64 @@ static const char *ini_value(const char *s, size_t *n)
 	return s;
 }
 
-static void read_setting(struct preset_list *list, const char *line, size_t n,
-	struct preset_list *seen)
+/* The length of "${NAME}" or "${NAME?}" at s, or 0. */
+static size_t reference_length(const char *s)
+{
+	size_t n;
+
+	if (!str_starts(s, "${"))
+		return 0;
+	n = 2 + strcspn(s + 2, "${}?");
+	if (n == 2)
+		return 0;
+	n += s[n] == '?';
+	return s[n] == '}' ? n + 1 : 0;
+}
+
+/*
+ * As npm does it: a variable that is not set stays as it is written, and is no host then; with
+ * a ? it is nothing. One after a backslash stays too.
+ */
+static const char *expand(const char *s)
+{
+	struct str out = { 0 };
+	char before = '\0';
+
+	str_add(&out, "");
+	while (*s) {
+		size_t n = before == '\\' ? 0 : reference_length(s);
+		bool optional = n && s[n - 2] == '?';
+		const char *value = n ? getenv(mem_strndup(s + 2, n - 3 - optional)) : NULL;
+
+		if (value)
+			str_add(&out, value);
+		else if (!optional)
+			str_addn(&out, s, n ? n : 1);
+		before = *s;
+		s += n ? n : 1;
+	}
+	return out.p;
+}
+
+struct setting {
+	const char *key, *value;
+};
+
+typedef VEC(struct setting) settings;
+
+static void set(settings *all, const char *key, const char *value)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		if (!strcmp(all->v[i].key, key)) {
+			all->v[i].value = value;
+			return;
+		}
+	}
+	if (all->n < PRESET_ENTRIES)
+		vec_push(all, ((struct setting){ key, value }));
+}
+
+static void read_setting(settings *all, const char *line, size_t n)
 {
 	const char *equals = memchr(line, '=', n), *value, *key;
 	size_t key_len, value_len;
@@ -149,18 +207,16 @@ static void read_setting(struct preset_list *list, const char *line, size_t n,
 	while (key_len && strchr(" \t", line[key_len - 1]))
 		key_len--;
 	key = mem_strndup(line, key_len);
-	if (!is_registry(key) || has(seen, key))
+	if (!is_registry(key))
 		return;
 	value = equals + 1 + strspn(equals + 1, " \t");
 	value_len = value < line + n ? (size_t)(line + n - value) : 0;
 	value = ini_value(value, &value_len);
-	if (!value_len)
-		return;
-	add(seen, key);
-	preset_add_url(list, value, value_len);
+	if (value_len)
+		set(all, key, expand(mem_strndup(value, value_len)));
 }
 
-void preset_read_npmrc(struct preset_list *list, const char *text, struct preset_list *seen)
+static void read_settings(settings *all, const char *text)
 {
 	while (*text) {
 		size_t n;
@@ -170,8 +226,21 @@ void preset_read_npmrc(struct preset_list *list, const char *text, struct preset
 		if (*text == '[') /* keys of a section are not npm's */
 			return;
 		if (n && *text != ';' && *text != '#')
-			read_setting(list, text, n, seen);
+			read_setting(all, text, n);
 		text += n;
+	}
+}
+
+void preset_read_npmrc(struct preset_list *list, const char *text, struct preset_list *seen)
+{
+	settings all = { 0 };
+
+	read_settings(&all, text);
+	for (size_t i = 0; i < all.n; i++) {
+		if (has(seen, all.v[i].key))
+			continue;
+		add(seen, all.v[i].key);
+		preset_add_url(list, all.v[i].value, strlen(all.v[i].value));
 	}
 }
 
@@ -182,18 +251,33 @@ static const char *npm_variable(const char *lower, const char *upper)
 
 	if (!value || !value[0])
 		value = getenv(upper);
-	return value && value[0] ? value : NULL;
+	return value && value[0] ? expand(value) : NULL;
 }
 
-static void read_npmrc(struct preset_list *list, const char *path, struct preset_list *seen)
+/* What is no file, as /dev/null, is how one says that there is none. */
+static bool is_absent(int error)
 {
-	const char *text = path[0] == '/' ? fd_read_file(AT_FDCWD, path, MOST_FILE) : NULL;
+	return error == ENOENT || error == ENOTDIR || error == EINVAL;
+}
 
+/* NULL, or why the file could not be read. */
+static const char *read_npmrc(struct preset_list *list, const char *path,
+	struct preset_list *seen)
+{
+	const char *text;
+
+	if (path[0] != '/')
+		return NULL;
+	text = fd_read_file(AT_FDCWD, path, MOST_FILE);
 	if (text)
 		preset_read_npmrc(list, text, seen);
+	else if (!is_absent(errno))
+		return mem_printf("'%s' cannot be read (%s)", path, strerror(errno));
+	return NULL;
 }
 
-static void find_npm(struct preset_list *list)
+/* Returns why there is nothing in the list, where that is so. */
+static const char *find_npm(struct preset_list *list)
 {
 	static const char *const global[] = { "/etc/npmrc", "/usr/etc/npmrc",
 		"/usr/local/etc/npmrc" };
@@ -201,16 +285,18 @@ static void find_npm(struct preset_list *list)
 	const char *user = npm_variable("npm_config_userconfig", "NPM_CONFIG_USERCONFIG");
 	const char *system = npm_variable("npm_config_globalconfig", "NPM_CONFIG_GLOBALCONFIG");
 	struct preset_list seen = { 0 };
+	const char *problem, *other;
 
 	if (registry) {
 		add(&seen, "registry");
 		preset_add_url(list, registry, strlen(registry));
 	}
-	read_npmrc(list, user ? user : path_join(survey_home(), ".npmrc"), &seen);
-	if (system)
-		read_npmrc(list, system, &seen);
-	for (size_t i = 0; i < ARRAY_SIZE(global) && !system; i++)
-		read_npmrc(list, global[i], &seen);
+	problem = read_npmrc(list, user ? user : path_join(survey_home(), ".npmrc"), &seen);
+	for (size_t i = 0; i < (system ? 1 : ARRAY_SIZE(global)); i++) {
+		other = read_npmrc(list, system ? system : global[i], &seen);
+		problem = problem ? problem : other;
+	}
+	return problem ? problem : seen.n ? NO_NPM_URL : NO_NPM;
 }
 
 /* ---- apt ---- */
@@ -275,11 +361,11 @@ static void find_debian(struct preset_list *list)
 void presets_of_host(struct policy_preset ret[2])
 {
 	struct preset_list npm = { 0 }, debian = { 0 };
+	const char *no_npm = find_npm(&npm);
 
-	find_npm(&npm);
 	find_debian(&debian);
 	ret[0] = (struct policy_preset){
-		.name = "@npm", .entry = npm.v, .n = npm.n, .missing = NO_NPM
+		.name = "@npm", .entry = npm.v, .n = npm.n, .missing = no_npm
 	};
 	ret[1] = (struct policy_preset){
 		.name = "@debian", .entry = debian.v, .n = debian.n, .missing = NO_DEBIAN

@@ -26,8 +26,8 @@ struct preset_list {
 bool preset_add_url(struct preset_list *list, const char *url, size_t n);
 
 /*
- * An npmrc. A key that is in `seen` was set by a file that counts for more, and is passed
- * over; those of this one are added.
+ * An npmrc, with ${NAME} for what the environment has. A key that is in `seen` was set by a
+ * file that counts for more, and is passed over; those of this one are added.
  */
 void preset_read_npmrc(struct preset_list *list, const char *text, struct preset_list *seen);
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,29 @@ static void test_npmrc(void **state)
 	npmrc_is("[section]\nregistry=https://a.example.org\n", "");
 	npmrc_is("registry=${NPM_REGISTRY}\n", "");
 	npmrc_is("registry=https://a.example.org", "a.example.org");
+	/* The last one counts, and one without a value does not. */
+	npmrc_is("registry=https://a.example.org\n@x:registry=https://b.example.org\n"
+		 "registry=https://c.example.org\nregistry=\n",
+		"c.example.org b.example.org");
+}
+
+/* As `npm config get registry` has it. */
+static void test_npmrc_variables(void **state)
+{
+	setenv("CARREL_TEST_HOST", "env.example.org", 1);
+	unsetenv("CARREL_TEST_NONE");
+	npmrc_is("registry=https://${CARREL_TEST_HOST}/", "env.example.org");
+	npmrc_is("registry = \"https://${CARREL_TEST_HOST}:8443/${CARREL_TEST_HOST}\" \n",
+		"env.example.org:8443");
+	npmrc_is("registry=https://a.${CARREL_TEST_HOST?}/", "a.env.example.org");
+	npmrc_is("registry=https://a.example.org${CARREL_TEST_NONE?}/", "a.example.org");
+	npmrc_is("registry=https://${CARREL_TEST_NONE}/", "");
+	npmrc_is("registry=https://${CARREL_TEST_HOST-a.example.org}/", "");
+	npmrc_is("registry=https://\\${CARREL_TEST_HOST}/", "");
+	npmrc_is("registry=https://${}/", "");
+	npmrc_is("registry=https://${CARREL_TEST_HOST", "");
+	npmrc_is("registry=https://a.example.org/$", "a.example.org");
+	unsetenv("CARREL_TEST_HOST");
 }
 
 /* What the user's file says is not asked of the system's. */
@@ -151,6 +175,15 @@ static void npm_of_host_is(const char *expected)
 	assert_true(presets[0].missing && presets[1].missing);
 }
 
+static void npm_is_empty_for(const char *why)
+{
+	struct policy_preset presets[2];
+
+	presets_of_host(presets);
+	assert_int_equal(presets[0].n, 0);
+	assert_non_null(strstr(presets[0].missing, why));
+}
+
 static void test_npm_of_host(void **state)
 {
 	char dir[] = "/tmp/carrel-presets.XXXXXX", *user, *global, *pipe;
@@ -180,8 +213,30 @@ static void test_npm_of_host(void **state)
 	npm_of_host_is("global.example.org");
 	setenv("npm_config_globalconfig", mem_printf("%s/absent", dir), 1);
 	npm_of_host_is("");
+	npm_is_empty_for("no registry in your npm configuration");
+	setenv("DIR_OF_TEST", dir, 1);
+	setenv("npm_config_userconfig", "${DIR_OF_TEST}/user", 1);
+	npm_of_host_is("user.example.org a.example.org");
 	assert_int_equal(chdir("/"), 0);
 	assert_int_equal(unlink(user) | unlink(global) | unlink(pipe) | rmdir(dir), 0);
+}
+
+/* Why there is none, where it is not that none is set. */
+static void test_npm_is_empty(void **state)
+{
+	char dir[] = "/tmp/carrel-presets.XXXXXX", *user;
+
+	assert_non_null(mkdtemp(dir));
+	user = mem_printf("%s/user", dir);
+	setenv("npm_config_userconfig", user, 1);
+	setenv("npm_config_globalconfig", "/dev/null", 1);
+	npm_is_empty_for("no registry in your npm configuration");
+	assert_int_equal(symlink("user", user), 0); /* unreadable for root too */
+	npm_is_empty_for(mem_printf("'%s' cannot be read (%s)", user, strerror(ELOOP)));
+	assert_int_equal(unlink(user), 0);
+	write_file(dir, "user", "registry=https://${CARREL_TEST_NONE}/\n");
+	npm_is_empty_for("is no http or https URL");
+	assert_int_equal(unlink(user) | rmdir(dir), 0);
 }
 
 /* What comes of it is what a policy takes; and without any, it says what to do. */
@@ -332,8 +387,10 @@ int main(void)
 		cmocka_unit_test(test_no_urls),
 		cmocka_unit_test(test_once_each_and_bounded),
 		cmocka_unit_test(test_npmrc),
+		cmocka_unit_test(test_npmrc_variables),
 		cmocka_unit_test(test_npmrc_order),
 		cmocka_unit_test(test_npm_of_host),
+		cmocka_unit_test(test_npm_is_empty),
 		cmocka_unit_test(test_entries_are_a_policy),
 		cmocka_unit_test(test_sources_list),
 		cmocka_unit_test(test_deb822),
