@@ -32,6 +32,7 @@ struct reader {
 	char *text;                      /* where the next decoded text goes */
 	const struct json_value *inside; /* the innermost list or object that is open */
 	unsigned int depth;
+	bool ours; /* json_read_ours() */
 	const void *origin;
 	json_errors *errors;
 	const struct json_value **table; /* of keys, for one object at a time */
@@ -86,6 +87,7 @@ static const char *quoted(const char *p, size_t n, char quote)
 		size_t before = s.len;
 
 		len = utf8_length(p, (size_t)(end - p));
+		len = len ? len : 1; /* a byte of ours */
 		memcpy(c, p, len);
 		str_add_visible(&s, c);
 		shown += s.len - before == len ? 1 : s.len - before;
@@ -201,7 +203,7 @@ static bool read_unit(const struct reader *r, const char *p, unsigned int *ret)
 
 static bool read_unicode(struct reader *r, char **out)
 {
-	enum { HALF = 0xfc00, HIGH = 0xd800, LOW = 0xdc00 };
+	enum { HALF = 0xfc00, HIGH = 0xd800, LOW = 0xdc00, BYTE = 0xdc80, LAST = 0xdcff };
 	unsigned int c, low;
 	size_t len = 6;
 
@@ -209,6 +211,11 @@ static bool read_unicode(struct reader *r, char **out)
 		return fail(r, "\\u without four hexadecimal digits");
 	if (!c)
 		return fail(r, "\\u0000, a NUL character");
+	if (r->ours && c >= BYTE && c <= LAST) {
+		*(*out)++ = (char)c;
+		r->p += len;
+		return true;
+	}
 	if ((c & HALF) == HIGH && read_unit(r, r->p + 6, &low) && (low & HALF) == LOW) {
 		c = 0x10000 + ((c - HIGH) << 10) + (low - LOW);
 		len = 12;
@@ -643,8 +650,8 @@ static int compare_errors(const void *a, const void *b)
 	return (x->at.column > y->at.column) - (x->at.column < y->at.column);
 }
 
-int json_read(const char *bytes, size_t n, const void *origin, const struct json_value **ret,
-	json_errors *errors)
+static int read_bytes(const char *bytes, size_t n, const void *origin, bool ours,
+	const struct json_value **ret, json_errors *errors)
 {
 	static const char mark[] = "\xef\xbb\xbf";
 	size_t skip = n >= 3 && !memcmp(bytes, mark, 3) ? 3 : 0, before = errors->n;
@@ -654,6 +661,7 @@ int json_read(const char *bytes, size_t n, const void *origin, const struct json
 		.line = 1,
 		.line_start = bytes + skip,
 		.text = mem_alloc(n + 1),
+		.ours = ours,
 		.origin = origin,
 		.errors = errors,
 	};
@@ -673,25 +681,14 @@ int json_read(const char *bytes, size_t n, const void *origin, const struct json
 	return -EINVAL;
 }
 
-const struct json_value *json_member(const struct json_value *v, const char *key)
+int json_read(const char *bytes, size_t n, const void *origin, const struct json_value **ret,
+	json_errors *errors)
 {
-	if (!v || v->type != JSON_OBJECT)
-		return NULL;
-	for (v = v->first; v && strcmp(v->key, key) != 0;)
-		v = v->next;
-	return v;
+	return read_bytes(bytes, n, origin, false, ret, errors);
 }
 
-const char *json_type_name(enum json_type type)
+int json_read_ours(const char *bytes, size_t n, const struct json_value **ret,
+	json_errors *errors)
 {
-	static const char *const names[] = {
-		[JSON_NULL] = "null",
-		[JSON_BOOL] = "true or false",
-		[JSON_NUMBER] = "a number",
-		[JSON_STRING] = "a string",
-		[JSON_LIST] = "a list",
-		[JSON_OBJECT] = "an object",
-	};
-
-	return names[type];
+	return read_bytes(bytes, n, NULL, true, ret, errors);
 }

@@ -56,6 +56,14 @@ typedef VEC(struct json_error) json_errors;
 int json_read(const char *bytes, size_t n, const void *origin, const struct json_value **ret,
 	json_errors *errors);
 
+/*
+ * The same for what base/json.h has written: a lone \udc80 to \udcff is a byte that is no
+ * UTF-8, as a path may have. Not for what others write: in a manifest it would be a way around
+ * the check that all of it is UTF-8.
+ */
+int json_read_ours(const char *bytes, size_t n, const struct json_value **ret,
+	json_errors *errors);
+
 /* The member of an object with that key, or NULL; also when v is NULL or no object. */
 const struct json_value *json_member(const struct json_value *v, const char *key);
 

@@ -109,6 +109,16 @@ def test_ps_shows_what_boxes_say(home):
     assert listed() == {}  # their files are still there
 
 
+def test_ps_of_a_project_that_is_not_utf8(home):
+    status = {"project": os.fsdecode(b"/caf\xe9"), "network": "allow", "waiting": ["a.example:443"]}
+    box = Server("box", *[{"ok": True, "status": status}] * 2)
+    found = listed()["box"]
+    assert {key: found[key] for key in status} == status
+    row, waits = output("ps").splitlines()[1:]
+    assert row.split()[-1] == "/caf\\xe9" and "a.example:443" in waits
+    box.stop()
+
+
 def test_a_box_that_does_not_answer_is_listed(home):
     silent = Server("silent", OK)
     silent.process.send_signal(19)

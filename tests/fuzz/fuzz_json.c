@@ -2,6 +2,7 @@
  * tests/fuzz/fuzz_json.c - whatever the bytes, what is written is JSON, and can be shown
  */
 #include "fuzz.h"
+#include "base/json-read.h"
 #include "base/json.h"
 #include "base/str.h"
 
@@ -15,6 +16,18 @@ static void check_quoted(const char *bytes, size_t size)
 	CHECK(s.p[s.len] == '\0');
 	CHECK(valid_json(s.p, s.len));
 	CHECK(s.p[0] == '"');
+}
+
+/* What is written of a text is read as that text. */
+static void check_read(const char *text)
+{
+	struct str s = { 0 };
+	const struct json_value *v;
+	json_errors errors = { 0 };
+
+	json_add_quoted(&s, text, strlen(text));
+	CHECK(json_read_ours(s.p, s.len, &v, &errors) == 0);
+	CHECK(v->type == JSON_STRING && !strcmp(v->text, text));
 }
 
 static void check_shown(const char *text)
@@ -63,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *text = strndup((const char *)data, size);
 
 	check_quoted((const char *)data, size);
+	check_read(text);
 	check_shown(text);
 	check_writer(text, data, size);
 	free(text);

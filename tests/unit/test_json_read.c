@@ -663,6 +663,26 @@ static void test_errors_are_added(void **state)
 	assert_int_equal(v->type, JSON_LIST);
 }
 
+/* Bytes that are no UTF-8, as base/json.c writes them: only where it is said to have done so. */
+static void test_what_we_wrote(void **state)
+{
+	static const char *const bad[] = { "\"\\udc7f\"", "\"\\udd00\"", "\"\\ud8e9\"",
+		"\"\\udc00\"", "\"\\udc0a\"", "\"\xe9\"", "{\"\\udce9\":1,\"\\udce9\":2}" };
+	const char bytes[] = "/caf\xe9 \xff\x80\xc3 \xc3\xa9\n\xf0\x9f\x98\x80\x7f";
+	const struct json_value *v = NULL;
+	json_errors errors = { 0 };
+	struct str s = { 0 };
+
+	json_add_quoted(&s, bytes, strlen(bytes));
+	assert_int_equal(json_read(s.p, s.len, NULL, &v, &errors), -EINVAL);
+	assert_int_equal(json_read_ours(s.p, s.len, &v, &errors), 0);
+	assert_string_equal(v->text, bytes);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(json_read_ours(bad[i], strlen(bad[i]), &v, &errors), -EINVAL);
+	assert_string_equal(errors.v[errors.n - 1].text,
+		"the key \"\\xe9\" stands twice (first at 1:2)");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -688,6 +708,7 @@ int main(void)
 		cmocka_unit_test(test_member),
 		cmocka_unit_test(test_type_names),
 		cmocka_unit_test(test_errors_are_added),
+		cmocka_unit_test(test_what_we_wrote),
 	};
 
 	return cmocka_run_group_tests_name("json_read", tests, NULL, NULL);
