@@ -296,6 +296,16 @@ static bool is_replaced(const struct reader *r)
 	return fstat(r->fd, &st) < 0 || st.st_nlink == 0;
 }
 
+/* It would be taken for the end of a box that may run and not be seen from here. */
+static void note_no_end(const struct reader *r)
+{
+	cmd_note(mem_printf("the record of '%s' has no end: %s", r->box,
+		is_replaced(r)
+			? "another box of that name has begun its own"
+			: "the box was killed, or it was started with another XDG_RUNTIME_DIR "
+			  "and cannot be found"));
+}
+
 /* Until the last line, or until the box is gone and all is read that it has written. */
 static int follow(struct reader *r, struct fault *f)
 {
@@ -311,6 +321,8 @@ static int follow(struct reader *r, struct fault *f)
 			wait_a_little();
 		rc = read_on(r, f);
 	}
+	if (rc == 0 && !r->ended && !r->code)
+		note_no_end(r);
 	return rc;
 }
 
@@ -357,13 +369,16 @@ const struct cmd cmd_events_entry = {
 	.name = "events",
 	.args = "BOX",
 	.about = "what a box did on its network",
-	.detail = "Lookups, connections and their ends, refused datagrams, in order: the time, "
-		  "whether it was allowed, refused or failed, the host, and how much and how "
-		  "long. The record of a box that has ended is there until another box of that "
-		  "name starts, and for 30 days at most; `carrel gc` removes those that are "
-		  "older.\n"
-		  "\n"
-		  "A box has a record if its network is `allow` or `open`.",
+	.detail =
+		"Lookups, connections and their ends, refused datagrams, in order: the time, "
+		"whether it was allowed, refused or failed, the host, and how much and how "
+		"long. The record of a box that has ended is there until another box of that "
+		"name starts, and for 30 days at most; `carrel gc` removes those that are "
+		"older.\n"
+		"\n"
+		"A box has a record if its network is `allow` or `open`. One that was started "
+		"with another `XDG_RUNTIME_DIR` is not found: its record can be read, and not "
+		"followed.",
 	.opts = events_opts,
 	.size = sizeof(struct events_args),
 	.takes = TAKES_BOX,

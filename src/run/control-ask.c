@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/xdg.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -60,8 +61,14 @@ static int nobody(const char *name, struct fault *f)
 			"It has one when it has started, and XDG_RUNTIME_DIR is set there and "
 			"here to a directory of yours.");
 	}
-	fault_set(f, 0, "no box named '%s' is running", name);
-	return fault_fix(f, "`carrel ps` lists those that are.");
+	fault_set(f, 0, "no box named '%s' can be found", name);
+	if (!xdg_runtime())
+		return fault_fix(f,
+			"XDG_RUNTIME_DIR is not set: set it to a directory of yours, here and "
+			"where boxes are started.");
+	return fault_fix(f,
+		"`carrel ps` lists those that can: boxes of yours that were started with the "
+		"same XDG_RUNTIME_DIR.");
 }
 
 /* Somebody else may have put a socket of his there, if he could. */

@@ -251,6 +251,21 @@ def test_a_left_over_socket_is_nobody():
     lib.failed_clearly(lib.carrel("allow", "box", "a.example"), "no box named 'box'")
 
 
+@pytest.mark.parametrize("args", [["allow", "box", "a.example"], ["port", "box", "80"]], ids=["allow", "port"])
+def test_a_box_of_another_runtime_directory(place, args):
+    """It runs, and nothing here can know that."""
+    box = Server("box", OK)
+    other = lib.make_dir(place / "other", mode=0o700)
+    lib.failed_clearly(
+        lib.carrel(*args, env={"XDG_RUNTIME_DIR": str(other)}),
+        "no box named 'box' can be found", "carrel ps", "started with the same XDG_RUNTIME_DIR")  # fmt: skip
+    lib.failed_clearly(
+        lib.carrel(*args, env={"XDG_RUNTIME_DIR": None}),
+        "no box named 'box' can be found", "XDG_RUNTIME_DIR is not set")  # fmt: skip
+    lib.succeeded(lib.carrel(*args))
+    box.stop()
+
+
 # ---- events -----------------------------------------------------------------------------
 
 EVENTS = [
@@ -365,6 +380,32 @@ def test_events_are_followed(home):
     assert follower.poll() is None
     box.process.kill()
     assert follower.wait(timeout=lib.TIMEOUT) == 0
+    assert b"has no end" in follower.stderr.read()
+
+
+def test_events_that_cannot_be_followed(home, place):
+    """The box is found nowhere: it was killed, or runs with another runtime directory."""
+    box = Server("b", OK)
+    record(home, lines_of(EVENTS[:2]))
+    other = lib.make_dir(place / "other", mode=0o700)
+    for env in (str(other), None):
+        done = lib.carrel("events", "b", "-f", env={"XDG_RUNTIME_DIR": env})
+        assert done.returncode == 0 and b"a.example" in done.stdout
+        assert b"the record of 'b' has no end" in done.stderr
+        assert b"XDG_RUNTIME_DIR" in done.stderr
+    record(home, lines_of(EVENTS))
+    for opts in (["-f"], []):
+        assert lib.carrel("events", "b", *opts).stderr == b""
+    record(home, lines_of(EVENTS[:2]))
+    assert lib.carrel("events", "b").stderr == b""
+    # And one whose name another box has taken.
+    follower = lib.start("events", "b", "-f")
+    lib.read_until(follower.stdout, b"a.example")
+    path = home / ".local/state/carrel/boxes/b/events.jsonl"
+    path.unlink()
+    assert follower.wait(timeout=lib.TIMEOUT) == 0
+    assert b"another box of that name" in follower.stderr.read()
+    box.stop()
 
 
 def test_events_follow_no_links(home, place):
