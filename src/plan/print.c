@@ -516,23 +516,25 @@ static bool is_hidden(const struct place *p)
 	return p->kind == PLACE_HIDE && !p->optional;
 }
 
+static void add_limit(struct str *s, unsigned long long n, const char *one, const char *more)
+{
+	if (n)
+		str_addf(s, ", %llu %s", n, n == 1 ? one : more);
+}
+
 static const char *limits_text(const struct plan *p)
 {
 	struct str s = { 0 };
 
 	str_addf(&s, "scratch %llu MiB", p->limits.scratch >> 20);
-	if (p->limits.pids)
-		str_addf(&s, ", %llu processes", p->limits.pids);
-	if (p->limits.files)
-		str_addf(&s, ", %llu open files", p->limits.files);
+	add_limit(&s, p->limits.pids, "process", "processes");
+	add_limit(&s, p->limits.files, "open file", "open files");
 	if (p->limits.time)
 		str_addf(&s, ", %llu s", p->limits.time);
-	if (p->limits.connections && p->limits.connections != MOST_CONNECTIONS)
-		str_addf(&s, ", %llu connections", p->limits.connections);
-	if (p->limits.traffic)
-		str_addf(&s, ", %llu bytes of traffic", p->limits.traffic);
-	if (p->limits.rate)
-		str_addf(&s, ", %llu bytes a second", p->limits.rate);
+	if (p->limits.connections != MOST_CONNECTIONS)
+		add_limit(&s, p->limits.connections, "connection", "connections");
+	add_limit(&s, p->limits.traffic, "byte of traffic", "bytes of traffic");
+	add_limit(&s, p->limits.rate, "byte a second", "bytes a second");
 	return s.p;
 }
 

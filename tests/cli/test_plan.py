@@ -423,6 +423,14 @@ def test_what_may_be_reached_in_words(project, opts, said):
     assert shown.count("asked about") == said.count("asked about")
 
 
+@pytest.mark.parametrize("n, ending", [(1, ""), (2, "s")])
+def test_limits_in_words(project, n, ending):
+    opts = [f"--limit={key}={n}" for key in ("pids", "files", "connections", "traffic", "rate")]
+    shown = lib.carrel("plan", "--network", "open", *opts, "--", "true").stdout.decode()
+    things = f"{n} process{ending and 'es'}, {n} open file{ending}, {n} connection{ending}"
+    assert f"{things}, {n} byte{ending} of traffic, {n} byte{ending} a second\n" in shown
+
+
 def test_where_nobody_could_answer_nothing_is_asked(project):
     opts = ["--allow", "a.example", "--ask"]
     assert plan(*opts)["egress"]["ask"] is True
