@@ -251,7 +251,8 @@ const struct cmd cmd_ps_entry = {
 		"ports "
 		"of this machine that lead into the box, a host that it asks about with the "
 		"command that allows it, and that its network has ended, where that is so. A "
-		"dash is what is not known: the box is just being started, or is stopped.\n"
+		"dash is what is not known: the box is just being started, or is stopped; and "
+		"nothing is counted where the network is `host`.\n"
 		"\n"
 		"Only boxes of yours that were started with the same `XDG_RUNTIME_DIR` are "
 		"found.",

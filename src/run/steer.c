@@ -130,6 +130,16 @@ static void put_questions(const struct steer *s, struct json *j)
 	json_close(j, ']');
 }
 
+/* Of the machine's own network nothing is known, which is not the same as nothing. */
+static void put_counts(const struct steer *s, struct json *j)
+{
+	if (s->plan->frame.network == NETWORK_HOST)
+		return;
+	json_number(j, "connections", s->broker->lost ? 0 : s->broker->connections);
+	json_count(j, "sent", s->broker->moved.sent);
+	json_count(j, "received", s->broker->moved.received);
+}
+
 static void put_status(void *ctx, struct json *j)
 {
 	const struct steer *s = ctx;
@@ -141,9 +151,7 @@ static void put_status(void *ctx, struct json *j)
 	json_number(j, "since", s->since);
 	json_string(j, "network", network_name(p->frame.network));
 	json_bool(j, "lost", s->broker->lost);
-	json_number(j, "connections", s->broker->lost ? 0 : s->broker->connections);
-	json_count(j, "sent", s->broker->moved.sent);
-	json_count(j, "received", s->broker->moved.received);
+	put_counts(s, j);
 	put_questions(s, j);
 	json_open(j, "ports", '[');
 	for (unsigned int i = 0; i < s->n_ports && !s->broker->lost; i++)

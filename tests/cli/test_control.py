@@ -119,6 +119,18 @@ def test_ps_of_a_project_that_is_not_utf8(home):
     box.stop()
 
 
+@pytest.mark.parametrize("network, count", [("none", 0), ("host", None)])
+def test_ps_of_a_box_whose_traffic_is_not_counted(project, network, count):
+    box = lib.start_box("sh", "-c", "echo ready; cat", opts=["--name", "box", "--network", network])
+    lib.read_until(box.stdout, b"ready")
+    found = listed()["box"]
+    shown = output("ps").splitlines()[1].split()
+    box.communicate(timeout=lib.TIMEOUT)
+    assert found["network"] == network
+    assert [found[key] for key in ("connections", "sent", "received")] == [count] * 3
+    assert shown[4:8] == [network, *["-" if count is None else "0"] * 3]
+
+
 def test_a_box_that_does_not_answer_is_listed(home):
     silent = Server("silent", OK)
     silent.process.send_signal(19)
