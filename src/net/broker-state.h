@@ -183,8 +183,7 @@ struct refusal {
 /* What it was told, and what it found out before it shut itself in. */
 struct broker_config {
 	struct lookup_config dns;
-	uint64_t seed; /* for tables that the box must not foresee */
-	size_t hosts_size;
+	uint64_t seed;   /* for tables that the box must not foresee */
 	bool proxy, ask; /* as in struct broker_terms, and so are these: */
 	uint32_t ask_seconds;
 	uint32_t connections; /* and no more than there may be descriptors for */
@@ -204,7 +203,7 @@ struct broker {
 	struct synth synth;
 
 	struct broker_config *config; /* the one below */
-	const char *hosts;
+	struct lookup_index hosts;
 	int epoll, supervisor, listener, resolver;
 	int refused[2]; /* where the kernel says what it refused: IPv4, IPv6; or NONE */
 	bool ending;

@@ -526,12 +526,14 @@ static void finish(void)
 static int look_at_machine(struct fault *f)
 {
 	struct broker_config *c = broker.config;
+	int rc;
 
 	if (getrandom(&c->seed, sizeof(c->seed), 0) != sizeof(c->seed))
 		return fault_set(f, errno, "get something random for the broker");
-	machine_dns(&c->dns);
-	broker.hosts = machine_hosts(broker.hosts_room, &c->hosts_size);
-	return machine_own(&c->policy, f);
+	rc = machine_dns(&c->dns, f);
+	if (rc == 0)
+		rc = machine_hosts(broker.hosts_room, &broker.hosts, f);
+	return rc == 0 ? machine_own(&c->policy, f) : rc;
 }
 
 /* At worst a connection that is being made has four descriptors, and a pipe has two. */

@@ -521,3 +521,89 @@ unsigned int lookup_hosts(const char *text, size_t n, const char *name,
 	}
 	return found;
 }
+
+/* ---- many names in hosts(5) ---- */
+
+/* FNV-1a: only who writes the file could choose names that are all in one place. */
+static uint32_t hash_of(const char *name, size_t n)
+{
+	uint32_t hash = 2166136261;
+
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ lower((uint8_t)name[i])) * 16777619;
+	return hash;
+}
+
+/* A name follows a blank, after an address. */
+size_t lookup_count(const char *text, size_t n)
+{
+	size_t count = 1;
+
+	for (size_t i = 1; i < n; i++)
+		count += is_blank(text[i - 1]) && !is_blank(text[i]);
+	return count;
+}
+
+/* The last is put in first, and so comes after the others. */
+static void chain_up(struct lookup_name *names, uint32_t n)
+{
+	for (uint32_t i = n; i > 0; i--) {
+		uint32_t *first = &names[names[i - 1].next].first;
+
+		names[i - 1].next = *first;
+		*first = i;
+	}
+}
+
+void lookup_index(struct lookup_index *x)
+{
+	struct text all = { x->text, x->n }, line, word;
+	uint32_t n = 0;
+
+	while (take_line(&all, &line)) {
+		struct address a;
+		uint32_t at;
+
+		if (!take_word(&line, "#", &word) || !address_parse(word.p, word.n, &a))
+			continue;
+		at = (uint32_t)(word.p - x->text);
+		for (; take_word(&line, "#", &word); n++) {
+			x->names[n].name = (uint32_t)(word.p - x->text);
+			x->names[n].address = at;
+			x->names[n].next = hash_of(word.p, word.n) % (uint32_t)x->room;
+		}
+	}
+	chain_up(x->names, n);
+}
+
+/* No more of it than a name can have. */
+static struct text word_at(const struct lookup_index *x, uint32_t at)
+{
+	const size_t left = x->n - at;
+	struct text rest = { x->text + at, left < NAME_SIZE ? left : NAME_SIZE }, word;
+
+	take_word(&rest, "#\n", &word);
+	return word;
+}
+
+unsigned int lookup_find(const struct lookup_index *x, const char *name,
+	struct address ret[LOOKUP_MAX])
+{
+	unsigned int found = 0;
+	uint32_t i;
+
+	if (!x->names)
+		return lookup_hosts(x->text, x->n, name, ret);
+	i = x->names[hash_of(name, strlen(name)) % (uint32_t)x->room].first;
+	for (; i; i = x->names[i - 1].next) {
+		struct text word = word_at(x, x->names[i - 1].name);
+		struct address a;
+
+		if (!word_is(&word, name))
+			continue;
+		word = word_at(x, x->names[i - 1].address);
+		if (address_parse(word.p, word.n, &a) && !add_address(ret, &found, &a))
+			break;
+	}
+	return found;
+}

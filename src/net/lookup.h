@@ -7,6 +7,7 @@
  *
  *	lookup_config(text of /etc/resolv.conf)
  *	lookup_hosts(text of /etc/hosts)           first, if it is there that is the answer
+ *	lookup_index(), lookup_find()              the same, of one that is long
  *	n = lookup_question(name, DNS_A, id, ...)  id and source port from getrandom(2)
  *	lookup_answer(name, DNS_A, id, ...)        for every packet that comes from the server
  *
@@ -75,6 +76,32 @@ void lookup_config(const char *resolv_conf, size_t n, struct lookup_config *ret)
 
 /* The addresses of a name in the text of hosts(5), of both families; how many there are. */
 unsigned int lookup_hosts(const char *text, size_t n, const char *name,
+	struct address ret[LOOKUP_MAX]);
+
+/*
+ * A name in hosts(5), for who looks for many in a long one. The list is its own table: what
+ * has the hash i, modulo its length, begins at first of entry i. Entries count from 1.
+ */
+struct lookup_name {
+	uint32_t first, next;   /* 0: none; the order is that of the file */
+	uint32_t name, address; /* where they begin in the text */
+};
+
+struct lookup_index {
+	const char *text;
+	size_t n;                  /* less than 4 GiB */
+	struct lookup_name *names; /* NULL: there is no list, the text is read */
+	size_t room;
+};
+
+/* As many names as there may be in it; never 0. */
+size_t lookup_count(const char *text, size_t n);
+
+/* Make the list, in room for as many as that, which are zeros. */
+void lookup_index(struct lookup_index *x);
+
+/* What lookup_hosts() would find. */
+unsigned int lookup_find(const struct lookup_index *x, const char *name,
 	struct address ret[LOOKUP_MAX]);
 
 #endif

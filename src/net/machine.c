@@ -4,7 +4,10 @@
  * Theory of operation. Here and not in the supervisor, because the box's init waits for that
  * one, and nobody for the broker while it starts. Its addresses are asked for as the kernel
  * lists them: getifaddrs(3) would ask for the interfaces too, and allocate. Files are read
- * into what is there as long as they are as short as they mostly are.
+ * into what is there as long as they are as short as they mostly are. A long /etc/hosts is a
+ * list of what must not be reached, as a rule: where its names are is found out here, once,
+ * since all streams of the box would wait while it is read; and one that is too long for us
+ * is no reason to ask for its names outside.
  *
  * Must run: before the jail, which has neither files nor netlink.
  */
@@ -24,8 +27,8 @@
 #include <unistd.h>
 
 enum {
-	HOSTS_MOST = 4 << 20,
-	RESOLV_MOST = 64 << 10,
+	HOSTS_MOST = 32 << 20,
+	RESOLV_MOST = 1 << 20,
 	DUMP = 8192, /* at least as much as the kernel gives at once */
 };
 
@@ -115,57 +118,105 @@ struct text {
 	size_t mapped; /* 0: it is in the room that was given */
 };
 
-/*
- * Into the room if it fits there, else into memory of its own. Files in /proc say 0; anything
- * may grow while it is read. It is looked at first: to open some devices is to use them.
- */
-static struct text read_file(const char *path, char room[MACHINE_SHORT], size_t most)
+static int too_long(const char *path, size_t most, struct fault *f)
 {
-	struct text t = { .p = room };
-	auto_close int fd = -1;
-	struct stat st;
-	size_t size;
-
-	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
-		return t;
-	fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return t;
-	size = st.st_size > 0 && (size_t)st.st_size < most ? (size_t)st.st_size + 1 : most + 1;
-	if (size > MACHINE_SHORT) {
-		t.p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			0);
-		t.mapped = size;
-	}
-	if (t.p == MAP_FAILED)
-		return (struct text){ .p = room };
-	while (t.n < size && (t.n == 0 || t.n != (size_t)st.st_size)) {
-		ssize_t n = read(fd, t.p + t.n, size - t.n);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		t.n += (size_t)n;
-	}
-	t.n = t.n > most ? 0 : strnlen(t.p, t.n);
-	return t;
+	fault_set(f, 0, "'%s' has more than %zu MiB, which is more than carrel reads", path,
+		most >> 20);
+	return fault_fix(f, "Shorten it, or use --network none or --network host.");
 }
 
-void machine_dns(struct lookup_config *ret)
+static void *map(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Until there is no more, or no room; anything may grow while it is read. */
+static int read_all(int fd, size_t expected, size_t size, struct text *t)
+{
+	while (t->n < size && (t->n == 0 || t->n != expected)) {
+		ssize_t n = read(fd, t->p + t->n, size - t->n);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			break;
+		t->n += n < 0 ? 0 : (size_t)n;
+	}
+	return 0;
+}
+
+/* It is looked at first: to open some devices is to use them. */
+static int open_file(const char *path, size_t *ret_size)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return -1;
+	*ret_size = (size_t)st.st_size;
+	return openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
+
+/*
+ * Into the room if it fits there, else into memory of its own. Files in /proc say that they
+ * have 0 bytes. One that may not be read is as good as none, as for the C library.
+ */
+static int read_file(const char *path, char room[MACHINE_SHORT], size_t most, struct text *ret,
+	struct fault *f)
+{
+	struct text t = { .p = room };
+	size_t expected = 0, size;
+	auto_close int fd = open_file(path, &expected);
+	int rc = 0;
+
+	size = expected > 0 && expected < most ? expected + 1 : most + 1;
+	if (fd >= 0 && size > MACHINE_SHORT) {
+		t.p = map(size);
+		t.mapped = size;
+	}
+	if (fd >= 0)
+		rc = t.p ? read_all(fd, expected, size, &t) : -ENOMEM;
+	if (rc < 0)
+		return fault_set(f, -rc, "read '%s'", path);
+	if (t.n > most)
+		return too_long(path, most, f);
+	t.n = strnlen(t.p, t.n);
+	*ret = t;
+	return 0;
+}
+
+int machine_dns(struct lookup_config *ret, struct fault *f)
 {
 	char room[MACHINE_SHORT];
-	struct text t = read_file("/etc/resolv.conf", room, RESOLV_MOST);
+	struct text t;
+	int rc = read_file("/etc/resolv.conf", room, RESOLV_MOST, &t, f);
 
+	if (rc < 0)
+		return rc;
 	lookup_config(t.p, t.n, ret);
 	if (t.mapped)
 		munmap(t.p, t.mapped);
+	return 0;
 }
 
-const char *machine_hosts(char room[MACHINE_SHORT], size_t *ret_n)
+int machine_hosts(char room[MACHINE_SHORT], struct lookup_index *ret, struct fault *f)
 {
-	struct text t = read_file("/etc/hosts", room, HOSTS_MOST);
+	struct lookup_index x = { 0 };
+	struct text t;
+	int rc = read_file("/etc/hosts", room, HOSTS_MOST, &t, f);
 
-	*ret_n = t.n;
-	return t.p;
+	if (rc < 0)
+		return rc;
+	x.text = t.p;
+	x.n = t.n;
+	if (t.n > MACHINE_SHORT) {
+		x.room = lookup_count(t.p, t.n);
+		x.names = map(x.room * sizeof(*x.names));
+		if (!x.names)
+			return fault_set(f, ENOMEM, "list the names in '/etc/hosts'");
+		lookup_index(&x);
+	}
+	*ret = x;
+	return 0;
 }

@@ -10,6 +10,7 @@ enum { MACHINE_SHORT = 1024 }; /* as much as a file has as a rule */
 
 struct fault;
 struct lookup_config;
+struct lookup_index;
 struct policy;
 
 /*
@@ -19,9 +20,9 @@ struct policy;
 int machine_own(struct policy *p, struct fault *f);
 
 /* What /etc/resolv.conf says; without one all is asked at 127.0.0.1. */
-void machine_dns(struct lookup_config *ret);
+int machine_dns(struct lookup_config *ret, struct fault *f);
 
-/* The text of /etc/hosts, for good: in the room, or elsewhere if it is longer. */
-const char *machine_hosts(char room[MACHINE_SHORT], size_t *ret_n);
+/* /etc/hosts, for good: in the room, or elsewhere and with a list of its names. */
+int machine_hosts(char room[MACHINE_SHORT], struct lookup_index *ret, struct fault *f);
 
 #endif

@@ -347,7 +347,7 @@ void query_start(struct query *q)
 		ask_again(q);
 	if (q->fd != NONE || !q->used)
 		return;
-	n = lookup_hosts(broker.hosts, broker.config->hosts_size, q->name, a);
+	n = lookup_find(&broker.hosts, q->name, a);
 	if (n)
 		finish(q, remember(q->name, a, n, LEAST_S));
 	else if (!ask(q))

@@ -10,6 +10,7 @@
 
 #include <arpa/nameser.h>
 #include <resolv.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -95,6 +96,22 @@ static void check_answer(const char *name, uint16_t type, const uint8_t *data, s
 	}
 }
 
+/* In a list of the names the same is found as in the text. */
+static void check_index(const char *text, size_t size, const char *name)
+{
+	struct lookup_index x = { .text = text, .n = size, .room = lookup_count(text, size) };
+	struct address a[LOOKUP_MAX], b[LOOKUP_MAX];
+	unsigned int n = lookup_hosts(text, size, name, a);
+
+	x.names = calloc(x.room, sizeof(*x.names));
+	CHECK(x.names);
+	lookup_index(&x);
+	CHECK(lookup_find(&x, name, b) == n);
+	for (unsigned int i = 0; i < n; i++)
+		CHECK(address_equal(&a[i], &b[i]));
+	free(x.names);
+}
+
 static void check_files(const uint8_t *data, size_t size)
 {
 	struct address found[LOOKUP_MAX];
@@ -110,6 +127,8 @@ static void check_files(const uint8_t *data, size_t size)
 	CHECK(n <= LOOKUP_MAX);
 	for (unsigned int i = 0; i < n; i++)
 		CHECK(found[i].family);
+	check_index((const char *)data, size, "www.example.org");
+	check_index((const char *)data, size, "a");
 }
 
 /* Any name that is canonical can be asked for, and its own question is no answer. */

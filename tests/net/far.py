@@ -1,7 +1,7 @@
 """The two network namespaces of a lab, and the process that holds them. Started by lab.py.
 
-    far.py FD RESOLV-CONF PASSWD TRUST
-    far.py lab RESOLV-CONF TRUST
+    far.py FD RESOLV-CONF HOSTS PASSWD TRUST
+    far.py lab RESOLV-CONF HOSTS TRUST
 
 The first is in "outside", where every address there is leads to lo; it starts the second, in
 "lab", which knows nothing but the way there. Each ends when the pipe or socket from its
@@ -50,9 +50,10 @@ def prepare():
     ip("link", "set", "lo", "up")
 
 
-def lab(resolv_conf, trust):
+def lab(resolv_conf, hosts, trust):
     """Hold the namespace where carrel will be started."""
     cover("/etc/resolv.conf", resolv_conf)
+    cover("/etc/hosts", hosts)
     if os.path.exists("/etc/ssl/certs/ca-certificates.crt"):
         cover("/etc/ssl/certs/ca-certificates.crt", trust)
     prepare()
@@ -110,14 +111,14 @@ def serve(control, near):
             control.send(json.dumps({"error": str(error)}).encode())
 
 
-def outside(fd, resolv_conf, passwd, trust):
+def outside(fd, resolv_conf, hosts, passwd, trust):
     control = socket.socket(fileno=fd)
     cover("/etc/passwd", passwd)
     prepare()
     set_kernel("ipv6/ip_nonlocal_bind", 1)  # for IPv4 the route to lo is enough
     argv = ["unshare", "--net", "--mount", "--", sys.executable, __file__, "lab"]
     with subprocess.Popen(
-        [*argv, resolv_conf, trust], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [*argv, resolv_conf, hosts, trust], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         if holder.stdout.readline() != b"ready\n":
             sys.exit("the lab's namespace did not come to be")

@@ -114,7 +114,9 @@ class Lab:
         namespaces = ["--net", "--mount"]
         if not lib.ROOT:
             namespaces += ["--user", "--map-current-user", "--keep-caps"]
-        files = [self._write("resolv.conf", f"nameserver {NAMESERVER}\n"), self._passwd()]
+        files = [self._write("resolv.conf", f"nameserver {NAMESERVER}\n"),
+                 self._write("hosts", pathlib.Path("/etc/hosts").read_text()),
+                 self._passwd()]  # fmt: skip
         argv = ["unshare", *namespaces, "--", sys.executable, HERE / "far.py",
                 str(theirs.fileno()), *files, self.trust]  # fmt: skip
         with theirs, open(self.top / "far.log", "wb") as log:
@@ -205,6 +207,16 @@ class Lab:
             self._control.send(json.dumps(ask).encode())
             said = json.loads(self._control.recv(65536))
         assert not said, (words, said)
+
+    @contextlib.contextmanager
+    def etc(self, name, text):
+        """Another text of resolv.conf or hosts, for a carrel that is started meanwhile."""
+        before = (self.top / name).read_text()
+        self._write(name, text)
+        try:
+            yield
+        finally:
+            self._write(name, before)
 
     def blackhole(self, network):
         """Addresses that are silent: neither an answer nor a refusal."""

@@ -15,6 +15,7 @@ import lib
 import pytest
 import world as far
 from lab import Name
+from test_broker_faults import broker_of, seconds_of
 from test_net_programs import CURL, boxed
 
 V4, V6 = r"198\.18\.[1-9]\d*\.\d+", r"fd63:6172:7265:6c00::[0-9a-f:]+"
@@ -318,6 +319,48 @@ def test_a_lookup_that_time_has_ended_is_dialled_in_time(lab, world, monkeypatch
     lib.succeeded(boxed(lab, world, *CURL, "http://half.example.org/",
                         allow=["half.example.org"], opts=["--proxy"]))  # fmt: skip
     assert [e.address for e in lab.heard("http", host="half.example.org")] == [far.WWW[0]]
+
+
+# ---- the machine's own file of names ------------------------------------------------------
+
+BLOCKED = "".join(f"0.0.0.0 n{i}.ads.example.net\n" for i in range(105000))
+
+
+def test_name_in_a_large_hosts_file(lab, world):
+    """More than a few MiB of names that are to lead nowhere, and one that is somebody's own."""
+    lab.blackhole("93.184.221.0/24")
+    lab.dns({"own.example.org": ["93.184.221.1"], "n7.ads.example.net": [far.WWW[0]]})
+    large = BLOCKED * 2 + f"{far.WWW[0]} other.example.org OWN.example.org # mine\n"
+    assert len(large) > 4 << 20
+    with lab.etc("hosts", large):
+        assert lib.succeeded(fetch(lab, world, "own.example.org"))
+        assert fetch(lab, world, "n7.ads.example.net").returncode != 0
+    assert [e.host for e in lab.heard("http")] == ["own.example.org"] and not lab.heard("dns")
+    assert lib.succeeded(fetch(lab, world, "n7.ads.example.net"))
+    assert lab.heard("dns", name="n7.ads.example.net")
+
+
+def test_hosts_file_that_is_too_large(lab, world):
+    """Names in it are not to be asked for outside, so nobody is asked for any."""
+    with lab.etc("hosts", BLOCKED * 13):
+        done = fetch(lab, world, "www.example.org")
+    assert done.returncode == 6, "curl: could not resolve host"
+    assert b"could not start: '/etc/hosts' has more than 32 MiB" in done.stderr
+    assert not lab.log
+
+
+def test_lookups_do_not_read_a_large_hosts_file(lab, world):
+    """Its 3 MiB, once for each of 100 names, would be more than a second for all streams."""
+    names = [f"n{i}.many.example.org" for i in range(100)]
+    lab.dns({"*.many.example.org": [far.WWW[0]]})
+    look = ["sh", "-c", '/tools/lookup-glibc "$@" && read end', "sh", *names]
+    argv = ["run", "-y", "--network", "allow", "--mount", f"{world.tools}:/tools"]
+    with lab.etc("hosts", BLOCKED):
+        process = lab.start([*argv, "--allow", "*.many.example.org", "--", *look])
+        found = [process.stdout.readline() for _ in names]
+    assert all(re.search(V4.encode(), line) for line in found)
+    assert {e.name for e in lab.heard("dns")} == set(names)
+    assert seconds_of(broker_of(process)) < 0.6
 
 
 # ---- many at once -------------------------------------------------------------------------

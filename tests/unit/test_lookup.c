@@ -694,6 +694,104 @@ static void test_many_hosts(void **state)
 	assert_int_equal(a[15].byte[3], 15);
 }
 
+static struct lookup_index index_of(const char *text, size_t n)
+{
+	struct lookup_index x = { .text = text, .n = n, .room = lookup_count(text, n) };
+
+	x.names = calloc(x.room, sizeof(*x.names));
+	assert_non_null(x.names);
+	lookup_index(&x);
+	return x;
+}
+
+/* The same addresses in the same order as who reads all of it; how many. */
+static unsigned int same_found(const struct lookup_index *x, const char *name)
+{
+	struct address a[LOOKUP_MAX], b[LOOKUP_MAX];
+	const unsigned int n = lookup_hosts(x->text, x->n, name, a);
+
+	assert_int_equal(lookup_find(x, name, b), n);
+	for (unsigned int i = 0; i < n; i++)
+		assert_true(address_equal(&a[i], &b[i]));
+	return n;
+}
+
+static void test_index(void **state)
+{
+	struct lookup_index x = index_of(hosts, sizeof(hosts) - 1);
+
+	assert_int_equal(same_found(&x, NAME), 2);
+	assert_int_equal(same_found(&x, "ip6-localhost"), 1);
+	assert_int_equal(same_found(&x, "192.0.2.4"), 0);
+	assert_int_equal(same_found(&x, "absent"), 0);
+	free(x.names);
+	x.names = NULL;
+	assert_int_equal(same_found(&x, NAME), 2);
+	x = index_of("", 0);
+	assert_int_equal(same_found(&x, NAME), 0);
+	free(x.names);
+}
+
+/* Pieces of lines in any order: the whole is read by both, and nothing after its end. */
+static void test_index_of_random_text(void **state)
+{
+	static const char *const piece[] = { "192.0.2.1", "192.0.2.2", "2001:db8::1", "::1",
+		"0.0.0.0", " ", " ", " ", "\t", "\r", "\n", "\n0.0.0.0 ", "\n::1 ", "\n::2 ",
+		" a ", "#", "a", "A", "b", "www.example.org", "WWW.example.ORG", "example", ".",
+		"1.2.3" };
+	static const char *const name[] = { "a", "b", "aa", "ab", "www.example.org", "example",
+		"a.b", "192.0.2.1", "ba", "0.0.0.0" };
+	unsigned int found = 0;
+
+	srandom(1);
+	for (int round = 0; round < 20000; round++) {
+		char text[1024] = "", *exact;
+		struct lookup_index x;
+
+		for (long left = random() % 50; left > 0; left--)
+			strcat(text, piece[(size_t)random() % ARRAY_SIZE(piece)]);
+		exact = malloc(strlen(text) + 1);
+		memcpy(exact, text, strlen(text));
+		if (*text && round % 7 == 0)
+			exact[(size_t)random() % strlen(text)] = '\0';
+		x = index_of(exact, strlen(text));
+		for (size_t i = 0; i < ARRAY_SIZE(name); i++)
+			found += same_found(&x, name[i]);
+		free(x.names);
+		free(exact);
+	}
+	assert_true(found > 20000);
+}
+
+/* One name in every line, and every name in one line. */
+static void test_index_of_the_same_again(void **state)
+{
+	enum { LINES = 100000, ROOM = LINES * 32 };
+	char *text = malloc(ROOM), one[32];
+	struct lookup_index x;
+	size_t n = 0;
+
+	for (int i = 0; i < LINES; i++)
+		n += (size_t)snprintf(text + n, ROOM - n, "192.0.2.%d " NAME "\n",
+			i * 8 / LINES);
+	x = index_of(text, n);
+	assert_int_equal(same_found(&x, NAME), 8);
+	free(x.names);
+	n = (size_t)snprintf(text, ROOM, "::1");
+	for (int i = 0; i < LINES; i++)
+		n += (size_t)snprintf(text + n, ROOM - n, " n%d", i);
+	x = index_of(text, n);
+	for (int i = 0; i < LINES; i++) {
+		struct address a[LOOKUP_MAX];
+
+		snprintf(one, sizeof(one), "n%d", i);
+		assert_int_equal(lookup_find(&x, one, a), 1);
+	}
+	assert_int_equal(same_found(&x, "n100000"), 0);
+	free(x.names);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -724,6 +822,9 @@ int main(void)
 		cmocka_unit_test(test_config_with_nul),
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_many_hosts),
+		cmocka_unit_test(test_index),
+		cmocka_unit_test(test_index_of_random_text),
+		cmocka_unit_test(test_index_of_the_same_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
