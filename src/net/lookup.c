@@ -26,6 +26,7 @@
 enum { HEADER = 12, CLASS_IN = 1, CNAME = 5, WIRE_NAME = 255, STEPS = 16, RECORDS = 256 };
 enum { FLAG_QR = 0x8000, FLAG_OPCODE = 0x7800, FLAG_TC = 0x0200, FLAG_RD = 0x0100 };
 enum { TTL_UNKNOWN = 60, SOA_NUMBERS = 20 };
+enum { ZONE = 16 }; /* an interface's name, and its NUL */
 
 /* ---- the question ---- */
 
@@ -477,7 +478,43 @@ static void take_option(const struct text *word, const char *key, unsigned int m
 	*ret = value ? value : 1;
 }
 
-void lookup_config(const char *resolv_conf, size_t n, struct lookup_config *ret)
+/* The number of a zone: of the interface of that name, or itself; 0: there is none. */
+static uint32_t take_zone(const char *zone, size_t n, unsigned int (*zone_of)(const char *name))
+{
+	char name[ZONE] = "";
+	uint64_t number = 0;
+
+	if (n >= sizeof(name) || memchr(zone, '\0', n))
+		return 0;
+	memcpy(name, zone, n);
+	for (size_t i = 0; i < n; i++) {
+		if (name[i] < '0' || name[i] > '9')
+			return zone_of(name);
+		number = number * 10 + (unsigned int)(name[i] - '0');
+	}
+	return number <= UINT32_MAX ? (uint32_t)number : 0;
+}
+
+static void take_server(const struct text *word, unsigned int (*zone_of)(const char *name),
+	struct lookup_config *c)
+{
+	const char *end = memchr(word->p, '%', word->n);
+	const size_t n = end ? (size_t)(end - word->p) : word->n;
+	uint32_t zone = 0;
+	struct address a;
+
+	if (c->n == LOOKUP_SERVERS || !address_parse(word->p, n, &a))
+		return;
+	if (end && a.family == ADDRESS_V6)
+		zone = take_zone(end + 1, word->n - n - 1, zone_of);
+	if (end && !zone)
+		return;
+	c->zone[c->n] = zone;
+	c->server[c->n++] = a;
+}
+
+void lookup_config(const char *resolv_conf, size_t n, unsigned int (*zone_of)(const char *name),
+	struct lookup_config *ret)
 {
 	static const uint8_t loopback[4] = { 127, 0, 0, 1 };
 	struct lookup_config c = { .timeout = 5, .attempts = 2 };
@@ -487,9 +524,8 @@ void lookup_config(const char *resolv_conf, size_t n, struct lookup_config *ret)
 		if (!take_word(&line, "#;", &word))
 			continue;
 		if (word_is(&word, "nameserver")) {
-			if (c.n < LOOKUP_SERVERS && take_word(&line, "#;", &word) &&
-				address_parse(word.p, word.n, &c.server[c.n]))
-				c.n++;
+			if (take_word(&line, "#;", &word))
+				take_server(&word, zone_of, &c);
 		} else if (word_is(&word, "options")) {
 			while (take_word(&line, "#;", &word)) {
 				take_option(&word, "timeout:", 30, &c.timeout);

@@ -63,16 +63,19 @@ enum lookup_result lookup_answer(const char *name, uint16_t type, uint16_t id,
 
 struct lookup_config {
 	struct address server[LOOKUP_SERVERS];
-	unsigned int n;        /* never 0 */
-	unsigned int timeout;  /* seconds to wait for each server, 1 to 30 */
-	unsigned int attempts; /* rounds over all servers, 1 to 5 */
+	uint32_t zone[LOOKUP_SERVERS]; /* the interface where it is, or 0 */
+	unsigned int n;                /* never 0 */
+	unsigned int timeout;          /* seconds to wait for each server, 1 to 30 */
+	unsigned int attempts;         /* rounds over all servers, 1 to 5 */
 };
 
 /*
- * The text of resolv.conf(5). A server with a zone (fe80::1%eth0) is passed over, and so is
+ * The text of resolv.conf(5). The zone of a server (fe80::1%eth0) is a number, or zone_of says
+ * which: if_nametoindex(3). A server in one that is not there is passed over, and so is
  * whatever is not understood. Without a server it is 127.0.0.1, as for the C library.
  */
-void lookup_config(const char *resolv_conf, size_t n, struct lookup_config *ret);
+void lookup_config(const char *resolv_conf, size_t n, unsigned int (*zone_of)(const char *name),
+	struct lookup_config *ret);
 
 /* The addresses of a name in the text of hosts(5), of both families; how many there are. */
 unsigned int lookup_hosts(const char *text, size_t n, const char *name,

@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -194,7 +195,7 @@ int machine_dns(struct lookup_config *ret, struct fault *f)
 
 	if (rc < 0)
 		return rc;
-	lookup_config(t.p, t.n, ret);
+	lookup_config(t.p, t.n, if_nametoindex, ret);
 	if (t.mapped)
 		munmap(t.p, t.mapped);
 	return 0;

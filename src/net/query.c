@@ -132,15 +132,15 @@ static bool send_questions(struct query *q)
 static bool ask(struct query *q)
 {
 	const struct lookup_config *dns = &broker.config->dns;
-	const struct address *a;
+	const unsigned int server = (q->first + q->tries) % dns->n;
+	const struct address *a = &dns->server[server];
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(NAMESERVER_PORT) };
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
-		.sin6_port = htons(NAMESERVER_PORT) };
-	bool is_v4;
+		.sin6_port = htons(NAMESERVER_PORT),
+		.sin6_scope_id = dns->zone[server] };
+	const bool is_v4 = a->family == ADDRESS_V4;
 
-	q->server = (q->first + q->tries) % dns->n;
-	a = &dns->server[q->server];
-	is_v4 = a->family == ADDRESS_V4;
+	q->server = server;
 	let_go(q);
 	memcpy(&v4.sin_addr, a->byte, 4);
 	memcpy(&v6.sin6_addr, a->byte, 16);

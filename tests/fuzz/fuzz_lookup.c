@@ -112,17 +112,23 @@ static void check_index(const char *text, size_t size, const char *name)
 	free(x.names);
 }
 
+static unsigned int zone_of(const char *name)
+{
+	CHECK(*name && strlen(name) < 16);
+	return !strcmp(name, "eth0");
+}
+
 static void check_files(const uint8_t *data, size_t size)
 {
 	struct address found[LOOKUP_MAX];
 	struct lookup_config c;
 	unsigned int n;
 
-	lookup_config((const char *)data, size, &c);
+	lookup_config((const char *)data, size, zone_of, &c);
 	CHECK(c.n && c.n <= LOOKUP_SERVERS && c.timeout && c.timeout <= 30);
 	CHECK(c.attempts && c.attempts <= 5);
 	for (unsigned int i = 0; i < c.n; i++)
-		CHECK(c.server[i].family);
+		CHECK(c.server[i].family && (!c.zone[i] || c.server[i].family == ADDRESS_V6));
 	n = lookup_hosts((const char *)data, size, "www.example.org", found);
 	CHECK(n <= LOOKUP_MAX);
 	for (unsigned int i = 0; i < n; i++)

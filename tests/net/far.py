@@ -104,7 +104,8 @@ def serve(control, near):
                 made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             with contextlib.suppress(PermissionError):  # hundreds of questions at once
                 made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 8 << 20)
-            made.bind((ask["address"], ask["port"]))
+            # Also of one with a zone, which bind() itself would forget.
+            made.bind(socket.getaddrinfo(ask["address"], ask["port"], family)[0][4])
             socket.send_fds(control, [b"{}"], [made.fileno()])
             made.close()
         except OSError as error:

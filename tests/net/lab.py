@@ -71,7 +71,7 @@ class Lab:
         try:
             self._make_ca()
             self._start()
-            self._serve_dns()
+            self.serve_dns(NAMESERVER)
         except BaseException:
             self.close()
             raise
@@ -305,8 +305,9 @@ class Lab:
         for name, what in names.items():
             self.names[name.lower()] = what if isinstance(what, Name) else Name(what)
 
-    def _serve_dns(self):
-        datagrams = self.listen(NAMESERVER, 53, socket.SOCK_DGRAM)
+    def serve_dns(self, address):
+        """All servers give the same answers."""
+        datagrams = self.listen(address, 53, socket.SOCK_DGRAM)
 
         def receive():
             with contextlib.suppress(OSError):
@@ -327,7 +328,7 @@ class Lab:
                     connection.sendall(struct.pack(">H", len(said)) + said)
 
         self._thread(receive)
-        self.tcp(NAMESERVER, 53, stream)
+        self.tcp(address, 53, stream)
 
     def _known(self, name):
         """The name's entry, or that of a `*.` above it."""

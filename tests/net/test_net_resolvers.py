@@ -14,7 +14,7 @@ import time
 import lib
 import pytest
 import world as far
-from lab import Name
+from lab import NAMESERVER, OWN, Name
 from test_broker_faults import broker_of, seconds_of
 from test_net_programs import CURL, boxed
 
@@ -176,6 +176,26 @@ def test_resolver_that_fails(lab, world):
     for name in ("broken.example.org", "gone.example.org", "empty.example.org"):
         assert fetch(lab, world, name).returncode == 6, "curl: could not resolve host"
         assert lab.heard("dns", name=name) and not lab.heard("http")
+
+
+def test_link_local_resolver(lab, world):
+    """As router advertisements give one: on the cable alone, over UDP and TCP."""
+    lab.ip("addr", "replace", "fe80::53/64", "dev", "far0", "nodad")
+    lab.serve_dns("fe80::53%far0")
+    lab.dns({"cut.example.org": Name(["93.184.216.34"], cut=True)})
+    number = lab.bare(["ip", "-o", "link", "show", "lab0"]).stdout.decode().split(":")[0]
+    for zone in ("lab0", number):
+        lab.clear()
+        with lab.etc("resolv.conf", f"nameserver fe80::53%{zone}\n"):
+            assert lib.succeeded(fetch(lab, world, "www.example.org"))
+            assert lib.succeeded(fetch(lab, world, "cut.example.org"))
+        assert all(e.peer.startswith("fe80::") for e in lab.heard("dns", via="udp"))
+        assert lab.heard("dns", via="tcp", name="cut.example.org")
+
+    lab.clear()
+    with lab.etc("resolv.conf", f"nameserver fe80::53%no0\nnameserver {NAMESERVER}\n"):
+        assert lib.succeeded(fetch(lab, world, "www.example.org"))
+    assert {e.peer for e in lab.heard("dns")} == {OWN[0]}
 
 
 @pytest.mark.parametrize("opts", [[], ["--ask"]])
