@@ -31,6 +31,7 @@ enum {
 	HOSTS_MOST = 32 << 20,
 	RESOLV_MOST = 1 << 20,
 	DUMP = 8192, /* at least as much as the kernel gives at once */
+	LISTS = 20,  /* of addresses that change while they are listed */
 };
 
 /* ---- addresses ---- */
@@ -70,8 +71,16 @@ static int too_many(struct fault *f)
 	return fault_fix(f, "Use --network none or --network host.");
 }
 
-/* One part of the list; 1 when it was the last. */
-static int read_part(int s, struct policy *p, struct fault *f)
+/* What went wrong, in the place of a list or after half of it; 0: nothing, or not said. */
+static int error_of(const struct nlmsghdr *h)
+{
+	const int *error = NLMSG_DATA(h);
+
+	return NLMSG_PAYLOAD(h, 0) >= sizeof(*error) && *error < 0 ? *error : 0;
+}
+
+/* One part of the list; 1 when it was the last. What changed meanwhile may be in none. */
+static int read_part(int s, struct policy *p, bool *whole, struct fault *f)
 {
 	_Alignas(struct nlmsghdr) char part[DUMP];
 	ssize_t n = recv(s, part, sizeof(part), MSG_TRUNC);
@@ -82,10 +91,12 @@ static int read_part(int s, struct policy *p, struct fault *f)
 	if (n < 0 || n > (ssize_t)sizeof(part))
 		return -(n < 0 ? errno : EMSGSIZE);
 	for (unsigned int left = (unsigned int)n; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
+		if (h->nlmsg_flags & NLM_F_DUMP_INTR)
+			*whole = false;
 		if (h->nlmsg_type == NLMSG_DONE)
-			return 1;
+			return error_of(h) ? error_of(h) : 1;
 		if (h->nlmsg_type == NLMSG_ERROR)
-			return -EIO;
+			return error_of(h) ? error_of(h) : -EIO;
 		if (h->nlmsg_type == RTM_NEWADDR && address_of(h, &a, &bits) &&
 			!policy_own(p, &a, bits))
 			return too_many(f);
@@ -93,7 +104,7 @@ static int read_part(int s, struct policy *p, struct fault *f)
 	return 0;
 }
 
-int machine_own(struct policy *p, struct fault *f)
+static int read_list(int s, struct policy *p, bool *ret_whole, struct fault *f)
 {
 	const struct {
 		struct nlmsghdr head;
@@ -101,14 +112,28 @@ int machine_own(struct policy *p, struct fault *f)
 	} all = { .head = { .nlmsg_len = NLMSG_LENGTH(sizeof(all.body)),
 			  .nlmsg_type = RTM_GETADDR,
 			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP } };
-	auto_close int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	int rc = s < 0 || send(s, &all, all.head.nlmsg_len, 0) < 0 ? -errno : 0;
+	int rc = send(s, &all, all.head.nlmsg_len, 0) < 0 ? -errno : 0;
+	bool whole = true;
 
 	while (rc == 0)
-		rc = read_part(s, p, f);
+		rc = read_part(s, p, &whole, f);
+	if (rc < 0)
+		return rc;
+	*ret_whole = whole;
+	return 0;
+}
+
+int machine_own(struct policy *p, struct fault *f)
+{
+	auto_close int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	int rc = s < 0 ? -errno : 0;
+	bool whole = false;
+
+	for (int i = 0; rc == 0 && !whole; i++)
+		rc = i < LISTS ? read_list(s, p, &whole, f) : -EAGAIN;
 	if (rc < 0 && !f->text[0])
 		return fault_set(f, -rc, "list the addresses of this machine");
-	return rc < 0 ? rc : 0;
+	return rc;
 }
 
 /* ---- files ---- */

@@ -9,16 +9,56 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <ifaddrs.h>
+#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/fault.h"
 #include "net/lookup.h"
 #include "net/machine.h"
 #include "net/policy.h"
+
+/* What is changed of the kernel's words on their way to machine_own(). */
+static struct {
+	int error;       /* that it says instead of a list */
+	int last_error;  /* and at the end of one */
+	int interrupted; /* so many lists lack all addresses, and say that they may */
+} change;
+
+static void change_message(struct nlmsghdr *h)
+{
+	struct nlmsgerr *e = NLMSG_DATA(h);
+
+	if (change.error) {
+		h->nlmsg_type = NLMSG_ERROR;
+		e->error = -change.error;
+	}
+	if (change.last_error && h->nlmsg_type == NLMSG_DONE)
+		*(int *)NLMSG_DATA(h) = -change.last_error;
+	if (!change.interrupted)
+		return;
+	h->nlmsg_flags |= NLM_F_DUMP_INTR;
+	if (h->nlmsg_type == NLMSG_DONE)
+		change.interrupted--;
+	else
+		h->nlmsg_type = NLMSG_NOOP;
+}
+
+/* In the place of the C library's. */
+ssize_t recv(int s, void *buf, size_t size, int flags)
+{
+	ssize_t n = recvfrom(s, buf, size, flags, NULL, NULL);
+	unsigned int left = n > 0 && (size_t)n <= size ? (unsigned int)n : 0;
+
+	for (struct nlmsghdr *h = buf; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left))
+		change_message(h);
+	return n;
+}
 
 static bool has(const struct policy *p, const struct address *a)
 {
@@ -72,6 +112,44 @@ static void test_too_many(void **state)
 	assert_non_null(strstr(f.fix, "--network none"));
 }
 
+/* The kernel's own word for it. */
+static void test_own_refused(void **state)
+{
+	static struct policy p;
+	struct fault f = { 0 };
+
+	(void)state;
+	policy_init(&p, true);
+	change.error = EPERM;
+	assert_int_equal(machine_own(&p, &f), -EPERM);
+	assert_int_equal(f.err, EPERM);
+	change.error = 0;
+	change.last_error = ENOBUFS;
+	assert_int_equal(machine_own(&p, &f), -ENOBUFS);
+	change.last_error = 0;
+}
+
+/* A list in which something may be missing is not the last word, nor asked for forever. */
+static void test_own_interrupted(void **state)
+{
+	static struct policy p, whole;
+	struct fault f = { 0 };
+
+	(void)state;
+	policy_init(&whole, true);
+	assert_int_equal(machine_own(&whole, &f), 0);
+	policy_init(&p, true);
+	change.interrupted = 3;
+	assert_int_equal(machine_own(&p, &f), 0);
+	assert_int_equal(change.interrupted, 0);
+	assert_int_equal(p.n_own, whole.n_own);
+	change.interrupted = 1000;
+	assert_int_equal(machine_own(&p, &f), -EAGAIN);
+	assert_in_range(change.interrupted, 900, 999);
+	assert_non_null(strstr(f.text, "list the addresses"));
+	change.interrupted = 0;
+}
+
 static void test_hosts(void **state)
 {
 	static char expected[1 << 20];
@@ -108,6 +186,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own),
 		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_own_refused),
+		cmocka_unit_test(test_own_interrupted),
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_dns),
 	};
