@@ -31,7 +31,7 @@ static bool is_address(const struct address *a)
 	return !memcmp(a->byte + used, zero, sizeof(zero) - used);
 }
 
-/* Words of our own: "connections at once". */
+/* Words of our own: "connections a second". */
 static bool is_words(const char *text, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

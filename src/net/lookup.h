@@ -8,7 +8,7 @@
  *	lookup_config(text of /etc/resolv.conf)
  *	lookup_hosts(text of /etc/hosts)           first, if it is there that is the answer
  *	lookup_index(), lookup_find()              the same, of one that is long
- *	n = lookup_question(name, DNS_A, id, ...)  id and source port from getrandom(2)
+ *	n = lookup_question(name, DNS_A, id, ...)  id from getrandom(2), and a socket of its own
  *	lookup_answer(name, DNS_A, id, ...)        for every packet that comes from the server
  *
  * What decides about an answer:
