@@ -1,5 +1,6 @@
 #include "base/mem.h"
 
+#include <errno.h>
 #include <link.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -122,8 +123,28 @@ static const ElfW(Phdr) * segment_of(bool code)
 
 /*
  * The kernel maps sixteen pages of a file when one is used. So after the code is given back as
- * little as possible is run, and by one function of the library: syscall(2).
+ * little as possible is run, and nothing of the library, which is somewhere else. -errno.
  */
+static inline long call_kernel(long number, const long arg[5])
+{
+#ifdef __x86_64__
+	register long fourth __asm__("r10") = arg[3];
+	register long fifth __asm__("r8") = arg[4];
+	long rc;
+
+	__asm__ volatile("syscall"
+			 : "=a"(rc)
+			 : "a"(number), "D"(arg[0]), "S"(arg[1]), "d"(arg[2]), "r"(fourth),
+			 "r"(fifth)
+			 : "rcx", "r11", "memory");
+	return rc;
+#else
+	long rc = syscall(number, arg[0], arg[1], arg[2], arg[3], arg[4]);
+
+	return rc < 0 ? -errno : rc;
+#endif
+}
+
 static inline void drop_program(void)
 {
 #ifndef __PIE__ /* there the addresses in the headers are not where we are */
@@ -132,8 +153,9 @@ static inline void drop_program(void)
 	if (!data || !code)
 		return;
 	mem_drop((void *)data->p_vaddr, data->p_memsz);
-	syscall(SYS_madvise, code->p_vaddr & ~(uintptr_t)(PAGE - 1), code->p_memsz,
-		MADV_DONTNEED);
+	call_kernel(SYS_madvise,
+		(const long[5]){ (long)(code->p_vaddr & ~(uintptr_t)(PAGE - 1)),
+			(long)code->p_memsz, MADV_DONTNEED });
 #else
 	(void)segment_of;
 #endif
@@ -154,10 +176,16 @@ __attribute__((noinline)) void mem_trim(void)
 __attribute__((noinline)) int mem_rest(struct pollfd *fds, unsigned int n, int ms)
 {
 	struct timespec t = { ms / 1000, ms % 1000 * 1000000L };
+	const long arg[5] = { (long)fds, n, ms < 0 ? 0 : (long)&t, 0, 8 };
+	long rc;
 
 	drop_stack(__builtin_frame_address(0));
 	drop_program();
-	return (int)syscall(SYS_ppoll, fds, n, ms < 0 ? NULL : &t, NULL, 8);
+	rc = call_kernel(SYS_ppoll, arg);
+	if (rc >= 0)
+		return (int)rc;
+	errno = (int)-rc;
+	return -1;
 }
 
 void *mem_grow(void *old, size_t old_size, size_t new_size)

@@ -342,11 +342,14 @@ static void add_host(struct journal_hosts *hosts, const struct net_event *e, boo
 
 static void add_limit(struct journal_sum *sum, const char *name)
 {
+	char text[LIMIT_NAME] = "";
+
+	memcpy(text, name, strnlen(name, sizeof(text) - 1));
 	for (unsigned int i = 0; i < JOURNAL_LIMITS; i++) {
-		if (!strcmp(sum->limit[i], name))
+		if (!strcmp(sum->limit[i], text))
 			return;
 		if (!sum->limit[i][0]) {
-			memcpy(sum->limit[i], name, NAME_SIZE);
+			memcpy(sum->limit[i], text, sizeof(text));
 			return;
 		}
 	}

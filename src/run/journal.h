@@ -29,7 +29,8 @@ struct str;
 enum {
 	JOURNAL_FORMAT = 1,
 	JOURNAL_HOSTS = 256, /* that are told apart in the summary */
-	JOURNAL_LIMITS = 6,  /* five of the broker, and that it was killed */
+	JOURNAL_LIMITS = 6,  /* five of the broker, and that it was killed; */
+	LIMIT_NAME = 32,     /* bytes of the name of one */
 	JOURNAL_BUFFER = 32 * 1024,
 };
 
@@ -53,8 +54,8 @@ struct journal_hosts {
 struct journal_sum {
 	struct journal_hosts reached, refused, failed;
 	uint64_t sent, received;
-	char limit[JOURNAL_LIMITS][NAME_SIZE]; /* those that were reached; "" after the last */
-	bool lost;                             /* the broker, and the network with it */
+	char limit[JOURNAL_LIMITS][LIMIT_NAME]; /* those that were reached; "" after the last */
+	bool lost;                              /* the broker, and the network with it */
 };
 
 struct journal_memory {
