@@ -140,18 +140,23 @@ def test_behind_urgent_data_in_the_middle_of_much(lab, world):
     assert [len(e.said) for e in lab.heard("tcp", port=2022)] == [400007]
 
 
+def count_all(connection, entry):
+    """How much came, and whether that was the whole of it."""
+    entry.size, entry.end = 0, None
+    try:
+        while block := connection.recv(65536):
+            entry.size += len(block)
+        entry.end = "whole"
+    except OSError as error:
+        entry.end = str(error)
+
+
 def test_sent_and_gone(lab, world):
     """What a program sends before the whole box ends arrives, also when the server is slow."""
 
     def count(connection, entry):
         time.sleep(0.3)
-        entry.size, entry.end = 0, None
-        try:
-            while block := connection.recv(65536):
-                entry.size += len(block)
-            entry.end = "whole"
-        except OSError as error:
-            entry.end = str(error)
+        count_all(connection, entry)
 
     lab.tcp("93.184.216.34", 2002, count)
     script = "import os, socket\ns = socket.create_connection(('v4.example.org', 2002))\n"
@@ -165,17 +170,7 @@ def test_sent_and_gone(lab, world):
 
 def test_sent_and_gone_at_a_rate(lab, world):
     """The box has ended: what it left is not held up any more, and not thrown away."""
-
-    def count(connection, entry):
-        entry.size, entry.end = 0, None
-        try:
-            while block := connection.recv(65536):
-                entry.size += len(block)
-            entry.end = "whole"
-        except OSError as error:
-            entry.end = str(error)
-
-    lab.tcp("93.184.216.34", 2006, count)
+    lab.tcp("93.184.216.34", 2006, count_all)
     script = "import socket\ns = socket.create_connection(('v4.example.org', 2006))\n"
     script += "s.sendall(b'z' * 60000)\n"
     opts = ["--limit", "rate=10K"]
