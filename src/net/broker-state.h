@@ -148,8 +148,7 @@ struct query {
 	uint64_t asked;             /* ms: the last time */
 	unsigned int first, server; /* of the servers: with which it began, and that is asked */
 	size_t heard_n;
-	uint8_t heard[2 +
-		65535]; /* an answer, over TCP what there is of it; last: mostly unused */
+	uint8_t heard[2 + 65535]; /* an answer, or what there is of it; last: mostly unused */
 };
 
 /* What a name resolved to; by its number in the synth table. */
