@@ -20,7 +20,7 @@ fail() {
 
 # ---- what the build needs ---------------------------------------------------------------
 
-needed='gcc libc6-dev meson ninja-build pkg-config libseccomp-dev libmd-dev git'
+needed='gcc libc6-dev meson ninja-build pkg-config libseccomp-dev libmd-dev libvterm-dev zlib1g-dev git'
 wanted='musl-tools' # a smaller, faster carrel
 
 installed() {

@@ -3,12 +3,12 @@
 #
 #	./test.sh		everything
 #	./test.sh quick		no sanitizers, no fuzzing
-#	./test.sh PART...	unit layers golden cli real clients net escape degrade fault
-#				asan fuzz demo builds shell
+#	./test.sh PART...	unit layers golden cli report real clients eval matrix net escape tripwire
+#				degrade fault asan fuzz demo builds shell
 #
 # As root on Debian it installs the packages that are missing; as anybody else it says which.
-# The clients that are tested are installed with npm by tests/clients/install.sh and kept
-# (1.1 GB); with CARREL_NO_CLIENTS=1 these tests are skipped.
+# The clients and the JavaScript tools that are tested are installed with npm by tests/install.sh
+# and kept (1.2 GB); with CARREL_NO_CLIENTS=1 these tests are skipped.
 # Whole-program tests run as a normal user either way. Started by root, everything is passed in
 # two halves at once, each with a user of its own: most tests wait more than they work. What
 # the second one says comes when it has ended. The builds stay in build-test/, build-asan/,
@@ -21,8 +21,8 @@ set -eu
 cd "$(dirname "$0")"
 here=$(pwd)
 
-first='unit layers golden cli net clients degrade fault'
-second='asan fuzz escape real demo builds shell'
+first='unit layers golden cli report net clients eval matrix degrade fault'
+second='asan fuzz escape tripwire real demo builds shell'
 parts="$first $second"
 fuzz_seconds=${FUZZ_SECONDS:-5}
 
@@ -35,12 +35,12 @@ tests/degrade/test_degrade.py::test_machine[proc is not there]
 tests/fault/test_fault.py::test_killed_while_running[SIGSEGV of the supervisor]
 '
 
-packages='gcc libc6-dev meson ninja-build pkg-config libseccomp-dev libmd-dev musl-tools
+packages='gcc libc6-dev meson ninja-build pkg-config libseccomp-dev libmd-dev libvterm-dev zlib1g-dev musl-tools
 	libcmocka-dev clang clang-format libclang-rt-dev shellcheck binutils python3 python3-venv
 	python3-pytest python3-pexpect python3-jsonschema mandoc bash zsh fish git gdb tmux vim
 	less procps sqlite3 strace bindfs openssh-client openssh-server socat iproute2 bubblewrap
 	util-linux bsdextrautils make tar xz-utils curl wget openssl postgresql golang-go
-	cargo'
+	cargo rsync ripgrep mypy python3-dotenv chromium'
 
 say() {
 	printf '%s\n' "$*"
@@ -84,9 +84,16 @@ get_clients() {
 	[ "${CARREL_NO_CLIENTS-}" != 1 ] || return 0
 	[ -z "${clients_checked-}" ] || return 0
 	export clients_checked=1
-	CARREL_CLIENTS=$(timeout -k 10 1500 tests/clients/install.sh 2>"$work/log") ||
+	CARREL_CLIENTS=$(timeout -k 10 1500 tests/install.sh clients 2>"$work/log") ||
 		{ cat "$work/log"; fail 'cannot install the clients (CARREL_NO_CLIENTS=1: without)'; }
 	export CARREL_CLIENTS
+}
+
+get_tools() {
+	[ "${CARREL_NO_CLIENTS-}" != 1 ] || return 0
+	CARREL_TOOLS=$(timeout -k 10 1500 tests/install.sh tools 2>"$work/log") ||
+		{ cat "$work/log"; fail 'cannot install the tools (CARREL_NO_CLIENTS=1: without)'; }
+	export CARREL_TOOLS
 }
 
 # ---- building ---------------------------------------------------------------------------
@@ -229,11 +236,23 @@ part_layers() {
 	python_tests layers "$test_build" tests/test_layers.py
 }
 
+part_eval() {
+	get_clients
+	build_test
+	python_tests eval "$test_build" tests/eval
+}
+
 part_clients() {
 	get_clients
 	build_test
 	python_pair clients "$test_build" 'tests/clients --ignore tests/clients/test_mine.py' \
 		tests/clients/test_mine.py
+}
+
+part_matrix() {
+	get_tools
+	build_test
+	python_tests matrix "$test_build" tests/matrix
 }
 
 part_net() {
@@ -251,7 +270,10 @@ part_asan() {
 	# What others' clients take minutes for shows nothing more of carrel's own memory. Attacks and
 	# programs in a box come by themselves, with a time limit of their own.
 	set -- tests --ignore tests/test_layers.py --ignore tests/clients --ignore tests/escape \
-		--ignore tests/real \
+		--ignore tests/eval \
+		--ignore tests/real --ignore tests/tripwire --ignore tests/matrix \
+		--ignore tests/report/test_page.py \
+		--ignore tests/fault/test_looks.py \
 		--ignore tests/net/test_net_programs.py --ignore tests/net/test_net_agents.py \
 		--ignore tests/net/test_net_page.py
 	set -f # names have spaces and brackets
@@ -333,10 +355,10 @@ part_shell() {
 
 run_part() {
 	case $1 in
-	unit | layers | clients | net | asan | fuzz | demo | builds | shell)
+	unit | layers | clients | eval | matrix | net | asan | fuzz | demo | builds | shell)
 		"part_$1"
 		;;
-	golden | cli | real | escape | degrade | fault)
+	golden | cli | report | real | escape | tripwire | degrade | fault)
 		build_test
 		python_tests "$1" "$test_build" "tests/$1"
 		;;

@@ -7,7 +7,7 @@
  * loopback up and has no way out, the other calls egress_make() from carrel's own source, as
  * the helper of a box does. Prints JSON: microseconds of either (median, p10, p90, n).
  */
-#include "box/native/egress.h"
+#include "box/native/redirect.h"
 
 #include <errno.h>
 #include <net/if.h>

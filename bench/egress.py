@@ -27,7 +27,7 @@ CONNECTS, MEGABYTES = 200, 1000
 CROWD = 1000
 HOST_PORT = 18080
 SETTLE = 2   # seconds, after which all have let go of what they do not need
-SETUP_SOURCES = ("box/native/egress.c", "base/fd.c", "base/fault.c", "base/mem.c",
+SETUP_SOURCES = ("box/native/redirect.c", "base/fd.c", "base/fault.c", "base/mem.c",
                  "base/path.c", "base/str.c")
 # srt's way out is a proxy in its environment, with a password; netload wants that apart.
 BY_PROXY = ('p=${HTTPS_PROXY#http://}; export PROXY=${p#*@}; '

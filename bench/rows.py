@@ -417,5 +417,122 @@ def instance(context):
             "added_us": added[0] - added[1] if None not in added else None}
 
 
-ROWS = {"start": start, "binds": binds, "alive": alive, "flood": flood,
-        "memory": memory, "commands": commands, "manifest": manifest, "instance": instance}
+# ---- a large project --------------------------------------------------------------
+
+LARGE = """for a in $(seq 20); do for b in $(seq 20); do mkdir -p d$a/e$b
+cd d$a/e$b && touch $(seq 250) && cd ../..; done; done"""
+
+
+def large(context):
+    """A start in 100,000 files, once carrel has them in its cache, beside an empty project."""
+    if "carrel" not in context.peers:
+        raise RuntimeError("there is no carrel")
+    full, empty = context.stage.directories(2)
+    context.stage.run(["/bin/sh", "-c", LARGE], cwd=full).check_returncode()
+    time.sleep(4)  # a younger directory is not trusted
+    own = [context.carrel, "run", "-y", "--workspace"]
+    commands = {"empty": [*own, str(empty), "--", "/bin/true"],
+                "100,000 files": [*own, str(full), "--", "/bin/true"]}
+    for _ in range(2):
+        context.stage.run(commands["100,000 files"]).check_returncode()
+    records = timed(context, {"plain": ["/bin/true"], **commands})
+    return {"title": "A start in a large project",
+            "note": "100,000 files in 420 directories, which have not changed since the run "
+                    "before.",
+            "tables": {"": list(records.values())}}
+
+
+MILLION = """import os, sys
+for i in range(20_000):
+    path = f"{i // 200:03}/{i % 200:03}"
+    os.makedirs(path)
+    for k in range(50):
+        os.close(os.open(f"{path}/{k}", os.O_CREAT | os.O_WRONLY, 0o644))
+"""
+
+
+def million(context):
+    """A start in a million files beside a `git status` that has its untracked cache."""
+    if "carrel" not in context.peers:
+        raise RuntimeError("there is no carrel")
+    if context.quick:
+        raise RuntimeError("it takes minutes to make the files: not in a quick run")
+    (top,) = context.stage.directories(1)
+    top = top / "million"
+    git = ["git", "-C", str(top), "-c", "user.name=bench", "-c", "user.email=bench@localhost"]
+    for step in (["git", "init", "-q", str(top)],
+                 [*git, "config", "core.untrackedCache", "true"]):
+        context.stage.run(step).check_returncode()
+    context.stage.run([sys.executable, "-c", MILLION], cwd=top, timeout=900).check_returncode()
+    for step in (["add", "-A"], ["commit", "-qm", "a million files"], ["status"]):
+        context.stage.run([*git, *step], timeout=900).check_returncode()
+    time.sleep(4)  # a younger directory is not trusted
+    commands = {"carrel": [context.carrel, "run", "-y", "--workspace", str(top), "--", "/bin/true"],
+                "git status": [shutil.which("git"), "-C", str(top), "status", "--porcelain"]}
+    for _ in range(2):
+        for argv in commands.values():
+            context.stage.run(argv, timeout=900).check_returncode()
+    records = timed(context, {"plain": ["/bin/true"], **commands})
+    return {"title": "A start in a million files",
+            "note": "1,000,000 tracked files in 20,100 directories, which have not changed since "
+                    "the run before; `git status` has its untracked cache.",
+            "tables": {"": list(records.values())}}
+
+
+
+# ---- renames in a copy of the workspace -------------------------------------------
+
+RENAMED = 1000
+RENAMES = """
+import json, os, subprocess, sys, time
+def timed(act, times=1):
+    begun = time.perf_counter()
+    act()
+    return (time.perf_counter() - begun) / times * 1e6
+def files():
+    for _ in range(500):
+        os.rename("file", "elif")
+        os.rename("elif", "file")
+open("file", "w").close()
+told = {"a file": timed(files, 1000)}
+if sys.argv[1] == "copy":
+    told["cp -r"] = timed(lambda: subprocess.run(["cp", "-r", "big", "again"], check=True))
+    told["git mv"] = timed(lambda: subprocess.run(["git", "mv", "big", "moved"], check=True))
+print(json.dumps(told))
+"""
+
+
+def spread(values):
+    values = sorted(values)
+    at = lambda part: values[min(len(values) - 1, int(len(values) * part))]
+    return {"median": at(0.5), "p10": at(0.1), "p90": at(0.9), "n": len(values)}
+
+
+def renames(context):
+    """A directory of 1,000 files by git mv beside cp -r, and one file, in a copy and without."""
+    if "carrel" not in context.peers:
+        raise RuntimeError("there is no carrel")
+    (top,) = context.stage.directories(1)
+    made = f"""mkdir big; for i in $(seq {RENAMED}); do head -c 4000 /dev/urandom >big/$i; done
+    git init -q; git add -A; git -c user.name=b -c user.email=b@b commit -qm b"""
+    context.stage.run(["/bin/sh", "-c", made], cwd=top).check_returncode()
+    seen = {}
+    for number in range(3 if context.quick else 15):
+        for kind, opts in (("copy", ["--overlay", "--name", f"bench-{number}"]), ("direct", [])):
+            ran = context.stage.run([context.carrel, "run", "-y", *opts, "--workspace", str(top),
+                                     "--", "/usr/bin/python3", "-c", RENAMES, kind], cwd=top)
+            ran.check_returncode()
+            for name, value in json.loads(ran.stdout).items():
+                seen.setdefault(name if name != "a file" else f"a file, {kind}", []).append(value)
+        context.stage.run([context.carrel, "rm", "-y", f"bench-{number}"])
+    return {"title": "Renames in a copy of the workspace",
+            "note": f"A directory of {RENAMED:,} files of 4 KB that is on the host: copied by "
+                    "`cp -r`, then renamed by `git mv`, in a box with `--overlay`, once in each "
+                    "box. A file: the mean of 1,000 renames, there and in a direct workspace.",
+            "tables": {"": [{"name": name, "wall_us": spread(values), "fails": 0}
+                            for name, values in seen.items()]}}
+
+
+ROWS = {"start": start, "large": large, "million": million, "binds": binds, "alive": alive, "flood": flood,
+        "memory": memory, "commands": commands, "manifest": manifest, "instance": instance,
+        "renames": renames}

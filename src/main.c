@@ -4,7 +4,7 @@
 #include "cli/cmd.h"
 #include "cli/help.h"
 #include "cli/opt.h"
-#include "net/broker.h"
+#include "net/broker/broker.h"
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/title.h"

@@ -121,7 +121,7 @@ def client():
         if os.environ.get("CARREL_NO_CLIENTS") == "1":
             pytest.skip("needs clients")
         found = lib.execute(["test", "-x", path], cwd="/").returncode == 0
-        assert found, f"there is no client {path}: run tests/clients/install.sh"
+        assert found, f"there is no client {path}: run tests/install.sh clients"
         return str(path)
 
     return find

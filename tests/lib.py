@@ -6,6 +6,7 @@ nothing here believes what a box says about itself when the host can be asked in
 """
 
 import ctypes
+import errno
 import functools
 import hashlib
 import os
@@ -77,8 +78,15 @@ def remove(path):
         else:
             function(name)
 
-    if os.path.lexists(path):
-        shutil.rmtree(path, onerror=again)
+    # The janitor of a box whose supervisor was killed may still write the box's record.
+    end = time.monotonic() + TIMEOUT
+    while os.path.lexists(path):
+        try:
+            shutil.rmtree(path, onerror=again)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY or time.monotonic() > end:
+                raise
+            time.sleep(0.05)
 
 
 def make_dir(path, uid=None, mode=0o755):
@@ -125,8 +133,11 @@ def snapshot(top):
 
 
 def settle():
-    """Wait for the next tick of the clock that stamps files: what is written later is newer."""
-    now = time.clock_gettime(_CLOCK_REALTIME_COARSE)
+    """Wait until what is written later is newer, also by the coarse clock.
+
+    Linux from 6.13 on stamps some files by the fine clock, which is ahead of the coarse one.
+    """
+    now = time.clock_gettime(time.CLOCK_REALTIME)
     wait_for(lambda: time.clock_gettime(_CLOCK_REALTIME_COARSE) > now, "the clock to tick")
 
 
@@ -141,7 +152,7 @@ def digest(path):
 
 
 def kept(name):
-    """Where something lies that is kept between runs of the tests, as in clients/install.sh."""
+    """Where something lies that is kept between runs of the tests, as in install.sh."""
     if ROOT:
         return pathlib.Path("/var/cache/carrel-tests") / name
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
@@ -210,6 +221,16 @@ def execute(argv, user=True, uid=None, cwd=None, env=None, input=b"", timeout=TI
 def carrel(*args, **how):
     """Run carrel to its end."""
     return execute([program(), *args], **how)
+
+
+CLIENTS = (".codex", ".gemini", ".config", ".config/opencode", ".cursor", ".config/JetBrains")
+
+
+def use_clients():
+    """Each client and editor has run here once: its absent files are kept from being made."""
+    for name in CLIENTS:
+        if not (current.home / name).exists():
+            make_dir(current.home / name)
 
 
 def box(*cmd, opts=(), **how):

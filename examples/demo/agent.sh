@@ -24,8 +24,16 @@ try() {
 	printf '  %-12s %-36s %s\n' "$verdict" "$what" "${said:-done}"
 }
 
+password() {
+	grep PASSWORD .env || { echo 'is empty'; false; }
+}
+
 put() {
 	echo "$2" | tee "$1" >/dev/null && echo "${3:-written}"
+}
+
+settings() {
+	mkdir -p .claude && put .claude/settings.json '{}'
 }
 
 token_of_others() {
@@ -48,13 +56,13 @@ edit() {
 
 echo 'What it should not be able to do:'
 try 'read a key in your home' cat "$home/.ssh/id_demo"
-try "read this project's .env" cat .env
+try "read this project's .env" password
 try 'read an API key of your shell' api_key
 try "read other processes' environment" token_of_others
 [ "$port" = 0 ] || try "connect to 127.0.0.1:$port" reach 127.0.0.1 "$port"
 try 'write into another project' put "$other/notes.txt" 'the agent was here'
 try 'plant a git hook' put .git/hooks/pre-commit '#!/bin/sh'
-try 'make a .mcp.json' put .mcp.json '{}'
+try 'make settings with hooks' settings
 try 'move .git away, to replace it' mv .git .git-old
 
 echo 'What it may do:'

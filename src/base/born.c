@@ -15,3 +15,12 @@ long long fd_born_ms(const char *path)
 		return -1;
 	return st.stx_btime.tv_sec * 1000 + st.stx_btime.tv_nsec / 1000000;
 }
+
+int fd_same_mount(int a, int b)
+{
+	struct statx x, y;
+
+	return syscall(SYS_statx, a, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) == 0 &&
+		syscall(SYS_statx, b, "", AT_EMPTY_PATH, STATX_MNT_ID, &y) == 0 &&
+		(x.stx_mask & y.stx_mask & STATX_MNT_ID) && x.stx_mnt_id == y.stx_mnt_id;
+}

@@ -1,9 +1,9 @@
 /*
  * base/diff.c - the greedy algorithm of E. Myers, "An O(ND) Difference Algorithm" (1986)
  *
- * Lines are compared by their hash first. What begins and ends alike is cut off before; where
- * the middle differs in more than MOST_EDITS lines it is shown as replaced whole, as
- * time and memory grow with the square of that.
+ * Lines are compared by their hash first. The common beginning and end are cut off before. A
+ * middle that differs in more than MOST_EDITS lines is shown as replaced whole, because time
+ * and memory grow with the square of that number.
  */
 #include "base/diff.h"
 #include "base/mem.h"
@@ -22,7 +22,7 @@ struct line {
 struct text {
 	struct line *v;
 	size_t n;
-	bool open; /* the last line has no end */
+	bool open; /* the last line has no newline */
 };
 
 /* A line of the result: ' ', '-' or '+', with its numbers in both texts. */
@@ -71,7 +71,7 @@ static struct text split(const char *p, size_t n)
 	return t;
 }
 
-/* With an end or without makes the last lines different. */
+/* A last line without a newline differs from the same line with one. */
 static bool same_line(const struct text *a, size_t i, const struct text *b, size_t j)
 {
 	const struct line *x = &a->v[i], *y = &b->v[j];
@@ -82,7 +82,7 @@ static bool same_line(const struct text *a, size_t i, const struct text *b, size
 
 struct compared {
 	const struct text *a, *b;
-	size_t from, a_to, b_to; /* the middle: what is not alike at both ends */
+	size_t from, a_to, b_to; /* the middle: without the common beginning and end */
 };
 
 /* The furthest point on diagonal k with d edits; v is of d - 1 edits. */
@@ -185,52 +185,90 @@ static void compare(const struct text *a, const struct text *b, edits *ret)
 		push_same(ret, c.a_to + i, c.b_to + i);
 }
 
+const long *diff_match(const char *old, size_t old_n, const char *new, size_t new_n)
+{
+	struct text a = split(old, old_n), b = split(new, new_n);
+	long *match = mem_alloc((a.n + 1) * sizeof(*match));
+	edits all = { 0 };
+
+	for (size_t i = 0; i < a.n; i++)
+		match[i] = -1;
+	compare(&a, &b, &all);
+	vec_each(e, &all)
+		if (e->what == ' ')
+			match[e->old] = (long)e->new;
+	return match;
+}
+
 /* ---- showing ---- */
 
-static void add_line(struct str *out, char what, const struct text *t, size_t i,
-	const char *indent)
+/* A tab may stand as it is; everything else that is not visible may not. */
+static void add_visible(struct str *out, const char *p, size_t n)
 {
-	const struct line *l = &t->v[i];
-	size_t n = l->n < LONGEST_LINE ? l->n : LONGEST_LINE;
-	struct str text = { 0 };
-
-	/* A tab may stand as it is; everything else that is not visible may not. */
-	for (const char *p = l->p, *end = p + n; p < end;) {
+	for (const char *end = p + n; p < end;) {
 		const char *tab = memchr(p, '\t', (size_t)(end - p));
 		size_t len = (size_t)((tab ? tab : end) - p);
 
-		str_add_visible(&text, mem_strndup(p, len));
+		str_add_visible(out, mem_strndup(p, len));
 		if (tab)
-			str_addc(&text, '\t');
+			str_addc(out, '\t');
 		p += len + (tab != NULL);
 	}
-	str_addf(out, "%s%c%s%s\n", indent, what, text.len ? text.p : "",
-		n < l->n ? mem_printf(" ... (%zu bytes more)", l->n - n) : "");
+}
+
+static const char *colour_of(const struct diff_how *how, char what)
+{
+	if (!how->colour)
+		return "";
+	return what == '+'    ? "\033[32m"
+		: what == '-' ? "\033[31m"
+		: what == '@' ? "\033[36m"
+			      : "";
+}
+
+static void add_line(struct str *out, char what, const struct text *t, size_t i,
+	const struct diff_how *how)
+{
+	const struct line *l = &t->v[i];
+	size_t n = how->exact || l->n < LONGEST_LINE ? l->n : LONGEST_LINE;
+	const char *colour = colour_of(how, what);
+
+	str_addf(out, "%s%s%c", how->indent ? how->indent : "", colour, what);
+	if (how->exact)
+		str_addn(out, l->p, n);
+	else
+		add_visible(out, l->p, n);
+	if (n < l->n)
+		str_addf(out, " ... (%zu bytes more)", l->n - n);
+	str_add(out, *colour ? "\033[m\n" : "\n");
 	if (t->open && i + 1 == t->n)
-		str_addf(out, "%s\\ No newline at end of file\n", indent);
+		str_addf(out, "%s\\ No newline at end of file\n",
+			how->indent ? how->indent : "");
 }
 
 /* One hunk: edits [from, to). */
 static void add_hunk(struct str *out, const edits *all, size_t from, size_t to,
-	const struct text *a, const struct text *b, const char *indent)
+	const struct text *a, const struct text *b, const struct diff_how *how)
 {
 	size_t olds = 0, news = 0, old = all->v[from].old, new = all->v[from].new;
+	const char *colour = colour_of(how, '@');
 
 	for (size_t i = from; i < to; i++) {
 		olds += all->v[i].what != '+';
 		news += all->v[i].what != '-';
 	}
-	str_addf(out, "%s@@ -%zu,%zu +%zu,%zu @@\n", indent, olds ? old + 1 : old, olds,
-		news ? new + 1 : new, news);
+	str_addf(out, "%s%s@@ -%zu,%zu +%zu,%zu @@%s\n", how->indent ? how->indent : "", colour,
+		olds ? old + 1 : old, olds, news ? new + 1 : new, news,
+		*colour ? "\033[m" : "");
 	for (size_t i = from; i < to; i++)
 		if (all->v[i].what == '+')
-			add_line(out, '+', b, all->v[i].new, indent);
+			add_line(out, '+', b, all->v[i].new, how);
 		else
-			add_line(out, all->v[i].what, a, all->v[i].old, indent);
+			add_line(out, all->v[i].what, a, all->v[i].old, how);
 }
 
-void diff_add(struct str *out, const char *old, size_t old_n, const char *new, size_t new_n,
-	const char *indent)
+void diff_add_how(struct str *out, const char *old, size_t old_n, const char *new, size_t new_n,
+	const struct diff_how *how)
 {
 	struct text a = split(old, old_n), b = split(new, new_n);
 	size_t from = 0, last;
@@ -243,11 +281,31 @@ void diff_add(struct str *out, const char *old, size_t old_n, const char *new, s
 		if (i == all.n)
 			break;
 		from = i > CONTEXT ? i - CONTEXT : 0;
-		/* On to where more than twice the context is alike. */
+		/* Go on to the next gap of more than twice the context. */
 		for (last = i; i < all.n && i - last <= 2 * (size_t)CONTEXT; i++)
 			if (all.v[i].what != ' ')
 				last = i;
 		last = last + 1 + CONTEXT < all.n ? last + 1 + CONTEXT : all.n;
-		add_hunk(out, &all, from, last, &a, &b, indent);
+		add_hunk(out, &all, from, last, &a, &b, how);
+	}
+}
+
+void diff_add(struct str *out, const char *old, size_t old_n, const char *new, size_t new_n,
+	const char *indent)
+{
+	diff_add_how(out, old, old_n, new, new_n, &(struct diff_how){ .indent = indent });
+}
+
+void diff_count(const char *old, size_t old_n, const char *new, size_t new_n, size_t *ret_added,
+	size_t *ret_removed)
+{
+	struct text a = split(old, old_n), b = split(new, new_n);
+	edits all = { 0 };
+
+	*ret_added = *ret_removed = 0;
+	compare(&a, &b, &all);
+	vec_each(edit, &all) {
+		*ret_added += edit->what == '+';
+		*ret_removed += edit->what == '-';
 	}
 }

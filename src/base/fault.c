@@ -29,6 +29,23 @@ int fault_fix(struct fault *f, const char *fmt, ...)
 	return f->err ? -f->err : -EINVAL;
 }
 
+int fault_in_flight(struct fault *f)
+{
+	size_t n = strlen(f->text);
+
+	if (f->err != ETOOMANYREFS)
+		return f->err ? -f->err : -EINVAL;
+	/* musl has no text for this errno. */
+	snprintf(f->text + n, sizeof(f->text) - n, ": too many descriptors are in flight");
+	f->err = 0;
+	return fault_fix(f,
+		"Your limit of descriptors in flight, sent over a socket and not received yet, "
+		"is "
+		"used up: another box or program of yours holds them. End it, or raise the "
+		"hard "
+		"limit of open files (ulimit -Hn) for carrel.");
+}
+
 void bug_abort(const char *file, int line, const char *fmt, ...)
 {
 	va_list ap;

@@ -27,10 +27,16 @@ int fault_set(struct fault *f, int err, const char *fmt, ...)
 /* Add the suggestion to a fault that is set already; returns what fault_set returned. */
 int fault_fix(struct fault *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * Add what to do when too many of the user's descriptors are on their way to other processes
+ * (ETOOMANYREFS). For any other errno nothing is added. Returns as above.
+ */
+int fault_in_flight(struct fault *f);
+
 /* The text with the errno's own words, in one line. */
 const char *fault_line(const struct fault *f);
 
-/* A state that cannot be: say where and abort. Never for bad input. */
+/* An impossible state: say where and abort. Never for bad input. */
 #define BUG(...) bug_abort(__FILE__, __LINE__, __VA_ARGS__)
 void bug_abort(const char *file, int line, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 3, 4)));

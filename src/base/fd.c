@@ -25,7 +25,10 @@ void fd_close(int *fd)
 	errno = saved;
 }
 
-/* Before Linux 5.9: what /proc lists. Closing changes the list, so begin again until done. */
+/*
+ * Before Linux 5.9: close what /proc lists. Closing changes the list, so repeat until it is
+ * empty.
+ */
 static int close_listed(unsigned int first, unsigned int last)
 {
 	bool again = true;
@@ -55,7 +58,7 @@ int fd_close_range(unsigned int first, unsigned int last)
 	return errno == ENOSYS ? close_listed(first, last) : -1;
 }
 
-/* The first count of the bag. Those opened after each other have numbers after each other. */
+/* Close the oldest `count` of the bag. Descriptors opened in a row have consecutive numbers. */
 static void close_oldest(struct fd_bag *bag, size_t count)
 {
 	for (size_t i = 0, end; i < count; i = end) {
@@ -102,7 +105,7 @@ int fd_write_all(int fd, const void *bytes, size_t n)
 	return 0;
 }
 
-char *fd_read_open(int from, size_t max)
+char *fd_read_bytes(int from, size_t max, size_t *ret_n)
 {
 	auto_close int fd = from;
 	size_t size, len = 0;
@@ -115,7 +118,7 @@ char *fd_read_open(int from, size_t max)
 		errno = EINVAL;
 		return NULL;
 	}
-	/* Files in /proc say 0; anything may grow while it is read. */
+	/* Files in /proc report size 0, and any file may grow while it is read. */
 	size = st.st_size > 0 && (size_t)st.st_size < max ? (size_t)st.st_size + 1 : max + 1;
 	text = mem_alloc(size + 1);
 	while (len < size) {
@@ -129,21 +132,29 @@ char *fd_read_open(int from, size_t max)
 			break;
 		len += (size_t)n;
 		if ((off_t)len == st.st_size)
-			break; /* more was asked for, so this is the end */
+			break; /* the read was short, so this is the end */
 	}
 	if (len > max) {
 		errno = EFBIG;
 		return NULL;
 	}
 	text[len] = '\0';
+	*ret_n = len;
 	return text;
+}
+
+char *fd_read_open(int from, size_t max)
+{
+	size_t n;
+
+	return fd_read_bytes(from, max, &n);
 }
 
 char *fd_read_file(int dir, const char *path, size_t max)
 {
 	struct stat st;
 
-	/* Looked at first: to open some devices is to use them. */
+	/* stat(2) first: opening some devices has effects. */
 	if (fstatat(dir, path, &st, 0) < 0)
 		return NULL;
 	if (!S_ISREG(st.st_mode)) {
@@ -164,7 +175,7 @@ int fd_open2(int dir, const char *path, int flags, unsigned long long resolve)
 	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 }
 
-/* By a descriptor's name in /proc: realpath(3) asks about every part of a path. */
+/* Through the descriptor's link in /proc: realpath(3) looks at every part of a path. */
 static const char *follow(const char *path)
 {
 	auto_close int fd = openat(AT_FDCWD, path, O_PATH | O_CLOEXEC);
@@ -174,7 +185,7 @@ static const char *follow(const char *path)
 
 	if (fd < 0)
 		return NULL;
-	/* What is removed has a name there that somebody else could have. */
+	/* The link of a removed file names a path that another file may have by now. */
 	if (fstat(fd, &st) == 0 && st.st_nlink == 0) {
 		errno = ENOENT;
 		return NULL;
@@ -187,8 +198,8 @@ static const char *follow(const char *path)
 }
 
 /*
- * Most paths are canonical already, which the kernel says when it is told to follow no link;
- * then /proc, whose files are made when they are looked at, is not needed.
+ * Most paths are canonical already. The kernel confirms that if it may follow no link, and then
+ * /proc is not needed, whose files are made when they are opened.
  */
 const char *fd_real_path(const char *path)
 {

@@ -26,9 +26,9 @@ static inline int take_fd(int *fd)
 int fd_close_range(unsigned int first, unsigned int last);
 
 /*
- * Descriptors that nobody needs for long. They are closed many at a time, which costs less than
- * one by one: the oldest when the bag is full, so that the newest FD_BAG_KEPT can be relied
- * on, and all by fd_bag_empty(). All zero is an empty bag.
+ * Descriptors that are needed only briefly. Closing many at once costs less than one by one. A
+ * full bag closes its oldest ones, so that the newest FD_BAG_KEPT stay usable; fd_bag_empty()
+ * closes all. All zero is an empty bag.
  */
 enum { FD_BAG_SIZE = 32, FD_BAG_KEPT = 8 };
 
@@ -37,7 +37,7 @@ struct fd_bag {
 	size_t n;
 };
 
-/* Hand fd over and have it back to use; -1 is let through, errno and all. */
+/* Put fd into the bag and return it; -1 is passed through, and errno kept. */
 int fd_later(struct fd_bag *bag, int fd);
 void fd_bag_empty(struct fd_bag *bag);
 
@@ -50,14 +50,23 @@ int fd_write_all(int fd, const void *bytes, size_t n);
  */
 char *fd_read_file(int dir, const char *path, size_t max);
 
-/* The same of an open file; it is closed. */
+/* The same for an open file, which is closed. */
 char *fd_read_open(int fd, size_t max);
 
-/* The canonical path of what path leads to; NULL: nowhere. */
+/* The same with the number of bytes: some of them may be NUL. */
+char *fd_read_bytes(int fd, size_t max, size_t *ret_n);
+
+/* The canonical path that path leads to; NULL: none. */
 const char *fd_real_path(const char *path);
 
-/* When it was made, which nobody can set; -1: the file system does not say. Links count. */
+/*
+ * When the file was made, which nobody can set; -1: the file system does not say. Links are not
+ * followed.
+ */
 long long fd_born_ms(const char *path);
+
+/* Are both on one mount, so that a rename between them is possible? 0: or it is not known. */
+int fd_same_mount(int a, int b);
 
 /* openat2(2) with RESOLVE_* flags; no libc has a wrapper. -1 and errno on failure. */
 int fd_open2(int dir, const char *path, int flags, unsigned long long resolve);

@@ -1,5 +1,5 @@
 /*
- * base/hash.h - SHA-256
+ * base/hash.h - SHA-256, and the SHA-1 by which git names a file's contents
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -8,5 +8,11 @@
 
 /* 64 hex digits, in lower case. */
 const char *hash_hex(const void *bytes, size_t n);
+
+/* The same of all that can be read from fd, from where it stands; NULL and errno. */
+const char *hash_fd(int fd);
+
+/* 40 hex digits: the name of a blob with these bytes in a git repository. */
+const char *hash_git_blob(const void *bytes, size_t n);
 
 #endif

@@ -1,16 +1,17 @@
 /*
  * base/json-read.c - reading JSON with comments, and where everything stood
  *
- * Theory of operation. One pass makes sure that all of it is UTF-8 without NUL, so that
- * nothing after it needs to; a second reads the values, one function for each kind, and
- * recurses only into lists and objects, JSON_DEPTH times at most. A column is the distance from
- * the start of the line, less the bytes that begin no character: those are in strings and
- * comments alone, as elsewhere the first is an error. All text goes into one piece of memory
- * as large as the input: no value is longer decoded, with its NUL, than it was written with
- * its quotes or with what ends a number.
+ * Theory of operation. A first pass checks that the text is UTF-8 without NUL, so that nothing
+ * later has to. A second pass reads the values, with one function for each kind. It recurses
+ * only into lists and objects, at most JSON_DEPTH times. A column is the distance from the
+ * start of the line, minus the bytes that continue a character. Those occur only in strings and
+ * comments; elsewhere their first byte is an error. All decoded text goes into one block as
+ * large as the input: no decoded value with its NUL is longer than its source with quotes, or
+ * with the character that ends a number.
  *
- * The text may be hostile, and is read before anybody was asked about it: the time is linear
- * in its size whatever is in it (see hash()), and what is quoted from it is made visible.
+ * The text may be hostile, and is read before the user was asked about it. So the time is
+ * linear in its size, whatever it contains (see hash()), and quotations from it are made
+ * visible.
  */
 #include "base/json-read.h"
 #include "base/str.h"
@@ -28,14 +29,14 @@ struct reader {
 	const char *p, *end;
 	unsigned int line;
 	const char *line_start;
-	size_t extra;                    /* bytes since then that begin no character */
+	size_t extra;                    /* bytes since then that continue a character */
 	char *text;                      /* where the next decoded text goes */
-	const struct json_value *inside; /* the innermost list or object that is open */
+	const struct json_value *inside; /* the innermost open list or object */
 	unsigned int depth;
 	bool ours; /* json_read_ours() */
 	const void *origin;
 	json_errors *errors;
-	const struct json_value **table; /* of keys, for one object at a time */
+	const struct json_value **table; /* a hash table of keys, for one object at a time */
 	size_t room;
 	uint64_t secret[2];
 };
@@ -49,7 +50,7 @@ static struct json_at here(const struct reader *r)
 	return (struct json_at){ .line = r->line, .column = (unsigned int)column };
 }
 
-/* Go on to p, over what may have line ends and characters of several bytes. */
+/* Advance to p over text that may contain newlines and characters of several bytes. */
 static void pass(struct reader *r, const char *p)
 {
 	for (; r->p < p; r->p++) {
@@ -75,7 +76,7 @@ static bool fail(struct reader *r, const char *text)
 	return fail_at(r, here(r), text);
 }
 
-/* The beginning of n bytes, as a person may see it. */
+/* The beginning of n bytes, made visible. */
 static const char *quoted(const char *p, size_t n, char quote)
 {
 	struct str s = { 0 };
@@ -87,7 +88,7 @@ static const char *quoted(const char *p, size_t n, char quote)
 		size_t before = s.len;
 
 		len = utf8_length(p, (size_t)(end - p));
-		len = len ? len : 1; /* a byte of ours */
+		len = len ? len : 1; /* an invalid byte */
 		memcpy(c, p, len);
 		str_add_visible(&s, c);
 		shown += s.len - before == len ? 1 : s.len - before;
@@ -100,7 +101,10 @@ static const char *quoted(const char *p, size_t n, char quote)
 	return s.p;
 }
 
-/* What is no ASCII may look like nothing (U+00A0) or like a quote (U+201C): say which it is. */
+/*
+ * A character that is not ASCII may look like nothing (U+00A0) or like a quote (U+201C): name
+ * it.
+ */
 static const char *code_point(const struct reader *r)
 {
 	size_t len = utf8_length(r->p, (size_t)(r->end - r->p));
@@ -149,7 +153,7 @@ static bool skip_comment(struct reader *r)
 	return true;
 }
 
-/* White space and comments; false: a comment that does not end. */
+/* Skip white space and comments; false: a comment does not end. */
 static bool skip_space(struct reader *r)
 {
 	while (r->p < r->end) {
@@ -227,7 +231,7 @@ static bool read_unicode(struct reader *r, char **out)
 	return true;
 }
 
-/* At a backslash, and there is something after it. */
+/* At a backslash that is not the last character. */
 static bool read_escape(struct reader *r, char **out)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -236,7 +240,7 @@ static bool read_escape(struct reader *r, char **out)
 	if (r->p[1] == 'u')
 		return read_unicode(r, out);
 	if ((unsigned char)r->p[1] < ' ') {
-		r->p++; /* a complaint of its own, in read_string() */
+		r->p++; /* read_string() reports this one */
 		return true;
 	}
 	which = strchr(from, r->p[1]);
@@ -268,7 +272,9 @@ static char *copy_plain(struct reader *r, char *out)
 	return out + n;
 }
 
-/* An error is where the string begins when it does not end: there the quote is missing. */
+/*
+ * For a string that does not end, the error is at its beginning, where the quote is unmatched.
+ */
 static bool read_string(struct reader *r, struct json_at at, const char **ret)
 {
 	char *out = r->text;
@@ -301,7 +307,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* What belongs together in a complaint: 2G, True, 1.2.3, -Infinity. */
+/* What belongs together in an error message: 2G, True, 1.2.3, -Infinity. */
 static bool is_word(char c)
 {
 	return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || is_digit(c) ||
@@ -354,7 +360,7 @@ static size_t take_digits(struct reader *r)
 	return (size_t)(r->p - start);
 }
 
-/* NULL: it is none at all, or goes on as something else. "": it is one. Else what is wrong. */
+/* NULL: not a number, or followed by something else. "": a number. Else what is wrong. */
 static const char *take_number(struct reader *r)
 {
 	const char *digits;
@@ -376,7 +382,7 @@ static const char *take_number(struct reader *r)
 	return r->p < r->end && is_word(*r->p) ? NULL : "";
 }
 
-/* Nearly all numbers are short and whole; strtod() takes its time. */
+/* Nearly all numbers are short and whole, and strtod() is slow. */
 static double number_value(const char *text, size_t n)
 {
 	bool minus = *text == '-';
@@ -429,8 +435,8 @@ static uint64_t fold(uint64_t a, uint64_t b)
 }
 
 /*
- * Mixed with numbers that differ in every process: keys that were chosen to fall into one
- * place of the table would make the start last for minutes.
+ * Mixed with numbers that differ in every process: keys chosen to collide would otherwise make
+ * a start take minutes.
  */
 static uint64_t hash(const struct reader *r, const char *key)
 {
@@ -519,7 +525,7 @@ static struct json_value *read_member(struct reader *r)
 	return v;
 }
 
-/* What is in a list or object, up to its end; a comma may come before that. */
+/* Read the members of a list or object, up to its end; a trailing comma is accepted. */
 static bool read_items(struct reader *r, struct json_value *parent, size_t *ret_n)
 {
 	bool object = parent->type == JSON_OBJECT;
@@ -555,7 +561,7 @@ static bool read_inside(struct reader *r, struct json_value *v)
 	r->depth++;
 	r->inside = v;
 	ok = read_items(r, v, &n);
-	/* Also when it failed: what was read is told, too. */
+	/* Also after a failure: report what was read so far, too. */
 	if (v->type == JSON_OBJECT)
 		find_twins(r, v, n);
 	r->inside = outer;
@@ -670,13 +676,13 @@ static int read_bytes(const char *bytes, size_t n, const void *origin, bool ours
 
 	if (random)
 		memcpy(r.secret, random, sizeof(r.secret));
-	r.secret[1] |= 1; /* what is multiplied with is never 0 */
+	r.secret[1] |= 1; /* the multiplier is never 0 */
 	v = read_all(&r);
 	if (errors->n == before) {
 		*ret = v;
 		return 0;
 	}
-	/* A key that stands twice is found when its object ends: after what is in that. */
+	/* A duplicate key is found when its object ends, after errors inside the object. */
 	qsort(errors->v + before, errors->n - before, sizeof(*errors->v), compare_errors);
 	return -EINVAL;
 }

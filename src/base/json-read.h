@@ -30,12 +30,12 @@ struct json_at {
 struct json_value {
 	enum json_type type;
 	struct json_at at;
-	const void *origin; /* what the caller of json_read() gave: which file this is from */
+	const void *origin; /* the caller's origin: which file this is from */
 	bool boolean;
 	double number;
 	const char *text;         /* STRING: decoded; NUMBER: as written */
-	struct json_value *first; /* LIST, OBJECT: what is in it, in order */
-	struct json_value *next;  /* the neighbour in the list or object this is in */
+	struct json_value *first; /* LIST, OBJECT: the first member */
+	struct json_value *next;  /* the next member of the same list or object */
 	const char *key;          /* in an object */
 	struct json_at key_at;
 };
@@ -50,22 +50,25 @@ struct json_error {
 typedef VEC(struct json_error) json_errors;
 
 /*
- * Read all n bytes. A value that cannot be read ends it; of keys that stand twice every
- * one is reported. 0 and *ret, or -EINVAL with at least one error added.
+ * Read all n bytes. Reading stops at a value that cannot be read; every duplicate key is
+ * reported. 0 and *ret, or -EINVAL with at least one error added.
  */
 int json_read(const char *bytes, size_t n, const void *origin, const struct json_value **ret,
 	json_errors *errors);
 
 /*
- * The same for what base/json.h has written: a lone \udc80 to \udcff is a byte that is no
- * UTF-8, as a path may have. Not for what others write: in a manifest it would be a way around
- * the check that all of it is UTF-8.
+ * The same for output of base/json.h: a lone \udc80 to \udcff is a byte that is not UTF-8, as a
+ * path may have. Not for input from others: a manifest could use it to evade the UTF-8 check.
  */
 int json_read_ours(const char *bytes, size_t n, const struct json_value **ret,
 	json_errors *errors);
 
-/* The member of an object with that key, or NULL; also when v is NULL or no object. */
+/* The member of an object with that key, or NULL; v may be NULL or not an object. */
 const struct json_value *json_member(const struct json_value *v, const char *key);
+
+/* Write the value again, numbers as they were written. */
+struct json;
+void json_copy(struct json *j, const char *key, const struct json_value *v);
 
 /* "a string", "an object": for messages. */
 const char *json_type_name(enum json_type type);

@@ -1,7 +1,6 @@
-/*
- * base/json-value.c - what was read: what is in it, and what it is called
- */
+/* base/json-value.c - members and type names of values that were read */
 #include "base/json-read.h"
+#include "base/json.h"
 
 #include <string.h>
 
@@ -26,4 +25,29 @@ const char *json_type_name(enum json_type type)
 	};
 
 	return names[type];
+}
+
+void json_copy(struct json *j, const char *key, const struct json_value *v)
+{
+	switch (v->type) {
+	case JSON_NULL:
+		json_raw(j, key, "null");
+		break;
+	case JSON_BOOL:
+		json_bool(j, key, v->boolean);
+		break;
+	case JSON_NUMBER:
+		json_raw(j, key, v->text);
+		break;
+	case JSON_STRING:
+		json_string(j, key, v->text);
+		break;
+	case JSON_LIST:
+	case JSON_OBJECT:
+		json_open(j, key, v->type == JSON_LIST ? '[' : '{');
+		json_each(it, v)
+			json_copy(j, it->key, it);
+		json_close(j, v->type == JSON_LIST ? ']' : '}');
+		break;
+	}
 }

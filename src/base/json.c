@@ -1,9 +1,10 @@
 #include "base/json.h"
 #include "base/str.h"
 
+#include <math.h>
 #include <string.h>
 
-/* Printable ASCII that stands for itself: nearly everything, added in one go. */
+/* The length of printable ASCII that needs no escape, which is nearly everything. */
 static size_t plain_length(const char *p, size_t n)
 {
 	size_t i = 0;
@@ -109,6 +110,15 @@ void json_count(struct json *j, const char *key, unsigned long long value)
 {
 	begin(j, key);
 	str_addf(j->out, "%llu", value);
+}
+
+void json_real(struct json *j, const char *key, double value)
+{
+	begin(j, key);
+	if (isfinite(value))
+		str_addf(j->out, "%.10g", value);
+	else
+		str_add(j->out, "null");
 }
 
 void json_raw(struct json *j, const char *key, const char *value)

@@ -23,9 +23,9 @@ struct str;
 
 struct json {
 	struct str *out;
-	bool indent; /* on lines, indented, for people; else in one line */
+	bool indent; /* on several indented lines, for people; else on one line */
 	int depth;
-	bool more; /* a value was written at this level: a comma comes first */
+	bool more; /* a value was written at this level: write a comma first */
 };
 
 /* key is NULL inside a list and at the top. */
@@ -34,6 +34,7 @@ void json_close(struct json *j, char bracket);
 void json_string(struct json *j, const char *key, const char *value); /* NULL → null */
 void json_number(struct json *j, const char *key, long long value);
 void json_count(struct json *j, const char *key, unsigned long long value);
+void json_real(struct json *j, const char *key, double value);     /* not finite → null */
 void json_raw(struct json *j, const char *key, const char *value); /* JSON already */
 void json_bool(struct json *j, const char *key, bool value);
 

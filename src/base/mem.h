@@ -4,7 +4,7 @@
  * carrel reads its input, makes one plan and runs one box: what it allocates on
  * the way lives as long as the process, so nothing here is ever freed and no
  * caller checks for NULL (running out of memory ends the command with a message).
- * Code that loops for the life of a box (run/supervise.c and what it calls) must
+ * Code that loops for the life of a box (supervise/supervise.c and what it calls) must
  * not allocate from here; it uses fixed buffers.
  */
 #ifndef BASE_MEM_H
@@ -21,30 +21,30 @@ char *mem_strndup(const char *s, size_t n) __attribute__((returns_nonnull));
 char *mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
 
 /*
- * The memory is shared with processes that are cloned after the first use: they see what
- * is allocated later, too. Such a process calls mem_own() before it allocates itself, and
- * can give all back with mem_release() (what mem_arena() said before, and its own).
+ * The memory is shared with processes that are cloned after the first use: they also see what
+ * is allocated later. Such a process calls mem_own() before it allocates, and can give
+ * everything back with mem_release(): what mem_arena() returned before, and its own.
  */
 const void *mem_arena(void);
 void mem_own(void);
 void mem_release(const void *shared);
 
 /*
- * For a loop that lasts: all that was allocated since the mark is given back. Whoever keeps
- * something beyond that has made it before, or copies it.
+ * For a long loop: give back all that was allocated since the mark. A caller that keeps
+ * something longer allocates it before the mark, or copies it.
  */
 void *mem_mark(void);
 void mem_reset(void *mark);
 
 /*
- * For a process that is about to wait, perhaps for days: give back the pages of a stack
- * that was used once; or of our own stack below where we are, and of our code, which come
- * back from the file when they are needed.
+ * For a process that is about to wait, perhaps for days. mem_drop() gives back the pages of a
+ * buffer or stack. mem_trim() does that for our own unused stack and for our code; the kernel
+ * reads code from the file again when it is needed.
  */
 void mem_drop(void *stack, size_t size);
 void mem_trim(void);
 
-/* That, and poll(2): between the two hardly a page comes back. */
+/* mem_trim() and poll(2), with hardly any code between the two that would come back. */
 int mem_rest(struct pollfd *fds, unsigned int n, int ms);
 
 /* A growing array: VEC(struct thing) list = {}; vec_push(&list, thing); list.v[i], list.n */
@@ -65,7 +65,7 @@ int mem_rest(struct pollfd *fds, unsigned int n, int ms);
 		(vec)->v[(vec)->n++] = (item);                                      \
 	} while (0)
 
-/* Room for n from the start, where about so many are sure to come. */
+/* Reserve room for n, where about so many elements are certain. */
 #define vec_reserve(vec, n_)                                    \
 	do {                                                    \
 		(vec)->v = mem_alloc((n_) * sizeof(*(vec)->v)); \

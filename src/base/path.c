@@ -21,7 +21,7 @@ char *path_join(const char *dir, const char *rel)
 	return path;
 }
 
-/* Is the last part of a relative path ".."? Then another one climbs further. */
+/* Does a relative path end in ".."? Then another ".." climbs further. */
 static bool ends_up(const char *path, size_t len)
 {
 	return len >= 2 && path[len - 1] == '.' && path[len - 2] == '.' &&
@@ -143,9 +143,9 @@ static bool is_two_stars(const char *pattern)
 }
 
 /*
- * Part by part. Only the last ** is ever tried with more parts: what an earlier one could
- * take besides, the last one can take as well. So this is at most parts times parts, which
- * matters because a box can make a tree as deep as a path is long.
+ * Match part by part. Only the last ** is ever retried with more parts: whatever an earlier one
+ * could take, the last one can take as well. So the cost is at most parts times parts, which
+ * matters because a box can make a very deep tree.
  */
 static bool match_parts(const char *pattern, const char *rel)
 {
@@ -182,4 +182,94 @@ bool path_match(const char *pattern, const char *rel)
 		return match_part(pattern, (size_t)(slash - pattern), path_base(rel),
 			strlen(path_base(rel)));
 	return match_parts(pattern[0] == '/' ? pattern + 1 : pattern, rel);
+}
+
+/* ---- two patterns ---- */
+
+enum { MEET_MOST = 1000 };
+
+struct meet {
+	const char *a, *b;
+	char *seen; /* for each pair of positions: already known not to meet from there on */
+	size_t width;
+};
+
+/* The character that one step of a pattern matches; '?': any. */
+static char step_of(const char *at, const char **ret_next)
+{
+	const char *end = *at == '[' && at[1] ? strchr(at + 2, ']') : NULL;
+
+	*ret_next = end ? end + 1 : at + 1;
+	if (end)
+		return '?';
+	if (*at == '\\' && at[1])
+		return *(*ret_next)++;
+	return *at;
+}
+
+static bool meet(struct meet *m, const char *a, const char *b);
+
+/* The first pattern begins with a star: it matches nothing, or one step of the other. */
+static bool meet_star(struct meet *m, const char *a, const char *b, bool swapped)
+{
+	const bool parts = (a == (swapped ? m->b : m->a) || a[-1] == '/') && is_two_stars(a);
+	const char *rest = parts ? next_part(a) : a + 1, *next = b;
+
+	if (parts && !*rest)
+		return *b;
+	if (swapped ? meet(m, b, rest) : meet(m, rest, b))
+		return true;
+	if (!*b || (!parts && *b == '/'))
+		return false;
+	if (parts)
+		next = next_part(b);
+	else
+		step_of(b, &next);
+	return swapped ? meet(m, next, a) : meet(m, a, next);
+}
+
+static bool meet(struct meet *m, const char *a, const char *b)
+{
+	char *seen = &m->seen[(size_t)(a - m->a) * m->width + (size_t)(b - m->b)];
+	char x, y;
+
+	if (*seen)
+		return false;
+	*seen = 1;
+	if (*a == '*')
+		return meet_star(m, a, b, false);
+	if (*b == '*')
+		return meet_star(m, b, a, true);
+	if (!*a || !*b)
+		return *a == *b;
+	x = step_of(a, &a);
+	y = step_of(b, &b);
+	if (x != y && (x == '/' || y == '/' || (x != '?' && y != '?')))
+		return false;
+	return meet(m, a, b);
+}
+
+/* As path_match() reads it: a pattern without a slash matches the last part of any path. */
+static const char *whole(const char *pattern)
+{
+	size_t n = strlen(pattern);
+
+	while (n && pattern[n - 1] == '/')
+		n--;
+	pattern = mem_strndup(pattern, n);
+	if (!strchr(pattern, '/'))
+		return mem_printf("**/%s", pattern);
+	return pattern + (*pattern == '/');
+}
+
+bool path_patterns_meet(const char *a, const char *b)
+{
+	struct meet m = { .a = whole(a), .b = whole(b) };
+	const size_t n = strlen(m.a) + 1;
+
+	m.width = strlen(m.b) + 1;
+	if (n > MEET_MOST || m.width > MEET_MOST)
+		return true;
+	m.seen = mem_alloc(n * m.width);
+	return meet(&m, m.a, m.b);
 }

@@ -22,15 +22,19 @@ bool path_within(const char *path, const char *dir);
 /* What remains of path below dir, without a leading slash; "" for dir itself. */
 const char *path_below(const char *path, const char *dir);
 
-/* Orders parents before what is below them, and neighbours by name. For qsort of char *. */
+/* Sorts a directory before its contents, and neighbours by name. For qsort of char *. */
 int path_compare(const char *a, const char *b);
 
 /*
- * Patterns as in .gitignore: `*` and `?` and [sets] stop at a slash, `**` does not. A pattern
- * with no slash is compared with the last part of the path, one with a slash with
- * the whole relative path. A trailing slash is ignored here.
+ * Patterns as in .gitignore: `*`, `?` and [sets] do not match a slash, `**` does. A pattern
+ * without a slash is compared with the last part of the path, one with a slash with the whole
+ * relative path. A trailing slash is ignored here.
  */
 bool path_match(const char *pattern, const char *rel);
+/*
+ * Could one path match both? [sets] count as any character, so the answer may be a false yes.
+ */
+bool path_patterns_meet(const char *a, const char *b);
 bool path_is_pattern(const char *text);
 
 #endif

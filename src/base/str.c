@@ -88,8 +88,8 @@ size_t utf8_length(const char *p, size_t n)
 }
 
 /*
- * C1 controls (U+0080-U+009F) drive some terminals just as ESC [ does; marks that turn the
- * writing direction show a name as another.
+ * C1 controls (U+0080-U+009F) drive some terminals just as ESC [ does. Marks that change the
+ * writing direction make a name look like another.
  */
 static bool is_deceptive(const char *p, size_t len)
 {
@@ -195,7 +195,7 @@ static size_t distance(const char *a, const char *b)
 	return d[n % 3][m];
 }
 
-/* The shortest that begins with word; NULL: none, or word is too short to say. */
+/* The shortest candidate that begins with word; NULL: none, or word is too short to tell. */
 static const char *completion(const char *word, const char *const *candidates, size_t n)
 {
 	const char *best = NULL;

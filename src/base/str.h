@@ -31,14 +31,14 @@ const char *str_visible(const char *text);
 void str_add_word(struct str *s, const char *text);
 
 /*
- * Length in bytes of the valid UTF-8 character at p (at most n bytes), or 0 when
- * what is there is none. Overlong forms, surrogates and > U+10FFFF are not valid.
+ * Length in bytes of the valid UTF-8 character at p (at most n bytes), or 0 when there is none.
+ * Overlong forms, surrogates and > U+10FFFF are not valid.
  */
 size_t utf8_length(const char *p, size_t n);
 
 /*
- * The candidate nearest to word, or NULL when none is near enough to suggest. One that begins
- * with it, if it has three letters, is nearer than any misspelling.
+ * The candidate nearest to word, or NULL when none is near enough to suggest. A candidate that
+ * begins with word, if it has three letters, is nearer than any misspelling.
  */
 const char *str_nearest(const char *word, const char *const *candidates, size_t n);
 

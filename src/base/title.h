@@ -4,12 +4,12 @@
 #ifndef BASE_TITLE_H
 #define BASE_TITLE_H
 
-/* Remember where the arguments are; from main(), before anything else. */
+/* Remember where the arguments are; main() calls it before anything else. */
 void title_init(int argc, char **argv);
 
 /*
- * Write text over them. The box can read its init's command line, which is a copy of
- * the supervisor's and may hold paths, and values given with --env.
+ * Overwrite the arguments with text. The box can read its init's command line, which is a copy
+ * of the supervisor's and may hold paths and values given with --env.
  */
 void title_set(const char *text);
 

@@ -37,6 +37,20 @@ const char *xdg_runtime(void)
 	return own_dir("XDG_RUNTIME_DIR", NULL);
 }
 
+const char *xdg_runtime_problem(void)
+{
+	const char *dir = xdg_runtime();
+	struct stat st;
+
+	if (!dir)
+		return "XDG_RUNTIME_DIR is not set";
+	dir = path_parent(dir);
+	if (stat(dir, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return mem_printf("XDG_RUNTIME_DIR is %s, which is not there",
+			str_visible(dir));
+	return NULL;
+}
+
 static int make_all(const char *dir, struct fault *f)
 {
 	int rc;
@@ -58,7 +72,7 @@ int xdg_make(const char *dir, struct fault *f)
 	struct stat st;
 	int rc;
 
-	/* It mostly is there, and to look costs less than to try. */
+	/* It mostly exists, and looking costs less than trying to make it. */
 	rc = stat(dir, &st) < 0 ? make_all(dir, f) : 1;
 	if (rc < 0)
 		return rc;

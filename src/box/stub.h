@@ -1,6 +1,4 @@
-/*
- * box/stub.h - recognise what stands for an absent name; see box/native/stub.h
- */
+/* box/stub.h - recognise a stub for an absent name; see box/stubs.h */
 #ifndef BOX_STUB_H
 #define BOX_STUB_H
 
@@ -8,16 +6,16 @@
 
 struct stat;
 
-/* Does a stub stand at dir/name? */
+/* Is there a stub at dir/name? */
 bool stub_at(int dir, const char *name);
 
 /*
- * Was it a stub that the caller has just looked at? To look twice would not do: the box that
- * it belongs to may end, and take it away, in between.
+ * Was it a stub that the caller has just examined? Examining it again would not do: its box may
+ * end meanwhile and remove it.
  */
 bool stub_seen(const struct stat *st, int dir, const char *name);
 
-/* Is an entry of a directory, as getdents(2) has it, a further name of one that was seen? */
+/* Is a directory entry, from getdents(2), another name of a stub that was seen? */
 bool stub_is_known(unsigned char type, unsigned long inode);
 
 #endif

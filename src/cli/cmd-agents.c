@@ -13,8 +13,8 @@
 #include "plan/plan.h"
 #include "plan/request.h"
 #include "run/agent.h"
-#include "run/egress.h"
-#include "run/survey.h"
+#include "host/network-policy.h"
+#include "host/survey.h"
 #include "base/fault.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -23,11 +23,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WIDEST = 30 }; /* a longer cell is not waited for by the others */
+enum { WIDEST = 30 }; /* a longer cell does not widen the column */
 
 struct agents_args {
 	const char *manifest;
-	bool json;
+	bool json, names;
 };
 
 struct listed {
@@ -60,7 +60,7 @@ static const char *network_of(const struct agent *a)
 	return network_name(harness_mode(a));
 }
 
-/* By its manifest, or else by default, which a base URL or a login may add to. */
+/* The hosts of its manifest, or else the defaults, to which a base URL or a login may add. */
 static name_vec allowed_of(const struct listed *l)
 {
 	const struct harness *h = harness_find(l->harness);
@@ -277,7 +277,7 @@ static void print_text(const listed_vec *list, bool colour, struct str *out)
 
 /* ---- the command ---- */
 
-/* Say so when the project's manifest is not approved; it is listed all the same. */
+/* Say when the project's manifest is not approved; its agents are listed all the same. */
 static int check_trust(const struct manifests *m, bool *ret, struct fault *f)
 {
 	const struct manifest_file *file = m->project;
@@ -308,6 +308,15 @@ static int load(const struct agents_args *a, struct manifests *ret, bool *ret_ap
 	return rc < 0 ? rc : check_trust(ret, ret_approved, f);
 }
 
+static int print_only_names(const said_vec *names)
+{
+	struct str out = { 0 };
+
+	vec_each(name, names)
+		str_addf(&out, "%s\n", str_visible(name->text));
+	return cmd_print(&out);
+}
+
 static int cmd_agents(void *args, int argc, char **argv)
 {
 	const struct agents_args *a = args;
@@ -324,6 +333,8 @@ static int cmd_agents(void *args, int argc, char **argv)
 	if (load(a, &m, &approved, &bad, &f) < 0)
 		return bad.n ? cmd_problems(bad.v, bad.n) : cmd_fail(&f);
 	manifest_names(&m, &names);
+	if (a->names)
+		return print_only_names(&names);
 	vec_each(name, &names) {
 		struct listed l;
 
@@ -346,18 +357,19 @@ static const struct opt agents_opts[] = {
 		"read FILE instead of carrel.json in the working directory",
 		.hint = OPT_HINT_FILE),
 	OPT_FLAG(0, "json", struct agents_args, json, "print the list as JSON"),
+	OPT_FLAG(0, "names", struct agents_args, names,
+		"print their names alone, a line each, as completion does"),
 	OPT_END,
 };
 
 const struct cmd cmd_agents_entry = {
 	.name = "agents",
 	.about = "list the agents that are declared here",
-	.detail =
-		"They are those of `carrel.json` in the working directory and of your own in "
-		"`~/.config/carrel`; of two with one name the project's counts. Each is listed "
-		"with its client, model and file, and what it is given: of variables the names "
-		"alone. An agent that cannot be started as it is declared is listed with what "
-		"is wrong, and the exit status is 1 then.",
+	.detail = "Lists the agents of `carrel.json` in the working directory and of your own "
+		  "in `~/.config/carrel`. If both declare the same name, the project's counts. "
+		  "Each is listed with its client, model and file, and with what it gets; of "
+		  "variables only the names are shown. An agent that cannot be started as "
+		  "declared is listed with what is wrong, and the exit status is then 1.",
 	.opts = agents_opts,
 	.size = sizeof(struct agents_args),
 	.run = cmd_agents,

@@ -3,8 +3,8 @@
  */
 #include "cli/cmd.h"
 #include "cli/opt.h"
-#include "run/control.h"
-#include "run/user-hosts.h"
+#include "supervise/control.h"
+#include "host/user-hosts.h"
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -52,24 +52,22 @@ const struct cmd cmd_allow_entry = {
 	.name = "allow",
 	.args = "BOX ENTRY",
 	.about = "let a running box reach a host",
-	.detail =
-		"ENTRY is as for `--allow`: a host, `*.host`, an address or a network, each "
-		"with "
-		":PORT or :* or neither, or a preset such as `@github`. It holds from now on "
-		"and "
-		"until the box ends, and answers the question of a box that waits for it. What "
-		"an entry denies stays denied: a denial always wins.\n"
-		"\n"
-		"With `--always` the entry is also written to "
-		"`$XDG_CONFIG_HOME/carrel/allow`, a line each, `!ENTRY` for what is denied; it "
-		"then holds in all boxes whose network is `allow` or `open`.\n"
-		"\n"
-		"  carrel allow carrel-app registry.example.org\n"
-		"  carrel allow carrel-app git.example.org:22 --always\n"
-		"  carrel allow carrel-app telemetry.example.org --deny",
+	.detail = "ENTRY is as for `--allow`: a host, `*.host`, an address or a network, each "
+		  "with :PORT or :* or neither, or a preset such as `@github`. It holds from "
+		  "now on until the box ends, and answers the question of a box that waits for "
+		  "it. A denied host stays denied: a denial always wins.\n"
+		  "\n"
+		  "With `--always` the entry is also written to "
+		  "`$XDG_CONFIG_HOME/carrel/allow`, one a line, as `!ENTRY` with `--deny`. It "
+		  "then holds in all boxes whose network is `allow` or `open`.\n"
+		  "\n"
+		  "  carrel allow carrel-app registry.example.org\n"
+		  "  carrel allow carrel-app git.example.org:22 --always\n"
+		  "  carrel allow carrel-app telemetry.example.org --deny",
 	.opts = allow_opts,
 	.size = sizeof(struct allow_args),
 	.takes = TAKES_BOX,
 	.more = 1,
+	.hint = OPT_HINT_PRESET,
 	.run = cmd_allow,
 };

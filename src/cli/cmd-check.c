@@ -63,7 +63,7 @@ static void print_json(const probe_vec *probes, const struct utsname *u, struct 
 	str_addc(out, '\n');
 }
 
-/* The broker is the last, and not every box needs one. */
+/* The broker is the last one, and not every box needs it. */
 static bool only_last(const probe_vec *probes)
 {
 	return probes->n > 1 && probes->v[probes->n - 2].state == PROBE_OK;

@@ -1,17 +1,18 @@
 /*
  * cli/cmd-events.c - carrel events
  *
- * The record is read in pieces and shown line by line, and what a line took of memory is
- * given back: a record may be long, and to follow one may last as long as a box. What is in
- * it came from a box, by way of the broker; it is shown as text that drives no terminal, and
- * a line that is no event is shown as what it is.
+ * The record is read in pieces and shown line by line, and the memory of each line is given
+ * back: a record may be long, and following one may last as long as a box. Its contents came
+ * from a box through the broker. They are shown as text that cannot drive the terminal, and an
+ * invalid line is shown as invalid.
  */
 #include "cli/cmd.h"
 #include "cli/instances.h"
 #include "cli/opt.h"
-#include "run/journal.h"
+#include "supervise/journal.h"
 #include "state/boxes.h"
 #include "state/registry.h"
+#include "net/policy/policy.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/json-read.h"
@@ -27,7 +28,7 @@
 
 enum {
 	PIECE = 64 * 1024,
-	LINE_MOST = 16 * 1024, /* a longer one is not ours */
+	LINE_MOST = 16 * 1024, /* a longer line is not ours */
 	PAUSE_MS = 200,
 	WHO_WIDTH = 36,
 };
@@ -44,7 +45,7 @@ struct reader {
 	size_t len;
 	bool is_long; /* the rest of this line is skipped */
 	bool ended;   /* the last line was seen */
-	int code;     /* of ours */
+	int code;     /* our exit code */
 	char piece[PIECE];
 };
 
@@ -64,7 +65,7 @@ static const char *shown(const struct json_value *v, const char *key)
 	return s ? str_visible(s) : "?";
 }
 
-/* The time of day where we are, and the day itself at the start. */
+/* The local time of day, and the date at the start. */
 static const char *when(const struct json_value *v, bool day)
 {
 	const char *s = text(v, "time"), *rest;
@@ -80,7 +81,7 @@ static const char *when(const struct json_value *v, bool day)
 	return mem_printf("%s%.4s", out, str_visible(rest));
 }
 
-/* name:port, or what there is. */
+/* name:port, or as much as is known. */
 static const char *who(const struct json_value *v)
 {
 	const char *name = text(v, "name"), *port = text(v, "port");
@@ -175,13 +176,26 @@ static const struct {
 	{ "end", add_end },
 };
 
-/* Why, where it is not plain. */
+/* The address that a name resolved to, if the address was the reason. */
+static const char *refused_address(const struct json_value *v)
+{
+	const char *reason = text(v, "reason");
+
+	for (int r = 0; reason && text(v, "name") && r <= POLICY_DATAGRAM; r++)
+		if (policy_is_about_address(r) && !strcmp(reason, policy_reason_text(r)))
+			return text(v, "address");
+	return NULL;
+}
+
+/* The reason, unless it is obvious. */
 static void add_reason(struct str *out, const struct json_value *v)
 {
 	const char *verdict = text(v, "verdict"), *error = text(v, "error");
+	const char *address = refused_address(v);
 
 	if (verdict && !strcmp(verdict, "refused"))
-		str_addf(out, "  %s", shown(v, "reason"));
+		str_addf(out, "  %s%s%s", address ? str_visible(address) : "",
+			address ? ": " : "", shown(v, "reason"));
 	if (error)
 		str_addf(out, "  %s", str_visible(error));
 }
@@ -202,7 +216,7 @@ static bool add_event(struct str *out, const struct json_value *v)
 	return false;
 }
 
-/* What a record that says it has another format means is not guessed at. */
+/* Do not guess at a record that says it has another format. */
 static bool is_foreign(const struct json_value *v, const char *event)
 {
 	const char *format = text(v, "carrel");
@@ -221,7 +235,7 @@ static int refuse(const char *box)
 	return cmd_fail(&f);
 }
 
-/* As JSON a line is passed on if it is some, since then it drives no terminal. */
+/* With --json a valid line is passed on: JSON cannot drive the terminal. */
 static void print_line(struct reader *r)
 {
 	void *mark = mem_mark();
@@ -267,7 +281,7 @@ static void take(struct reader *r, const char *bytes_, size_t n)
 	}
 }
 
-/* All that is there now. */
+/* Read all that is there now. */
 static int read_on(struct reader *r, struct fault *f)
 {
 	ssize_t n;
@@ -288,7 +302,7 @@ static void wait_a_little(void)
 	nanosleep(&pause, NULL);
 }
 
-/* Another box of that name has begun a record of its own. */
+/* Another box of that name has begun a new record. */
 static bool is_replaced(const struct reader *r)
 {
 	struct stat st;
@@ -296,7 +310,10 @@ static bool is_replaced(const struct reader *r)
 	return fstat(r->fd, &st) < 0 || st.st_nlink == 0;
 }
 
-/* It would be taken for the end of a box that may run and not be seen from here. */
+/*
+ * Otherwise the missing end could be taken for that of a box that still runs and is not visible
+ * from here.
+ */
 static void note_no_end(const struct reader *r)
 {
 	cmd_note(mem_printf("the record of '%s' has no end: %s", r->box,
@@ -306,7 +323,7 @@ static void note_no_end(const struct reader *r)
 			  "and cannot be found"));
 }
 
-/* Until the last line, or until the box is gone and all is read that it has written. */
+/* Read until the last line, or until the box is gone and its record is read. */
 static int follow(struct reader *r, struct fault *f)
 {
 	bool running = true;
@@ -382,5 +399,6 @@ const struct cmd cmd_events_entry = {
 	.opts = events_opts,
 	.size = sizeof(struct events_args),
 	.takes = TAKES_BOX,
+	.ended = true,
 	.run = cmd_events,
 };

@@ -1,12 +1,12 @@
 /*
  * cli/cmd-init.c - carrel init
  *
- * Look around, and write a manifest for what is there. What it will say about a skill is tried
- * first, with a manifest of that skill alone, by the code that will read it: so a skill that
- * would be refused later is left out now, and why is told. Names of files are data: they stand
- * quoted in the manifest, and texts from files in comments only, made visible.
+ * It looks around and writes a manifest for what it finds. It tests each skill first, with a
+ * manifest of that skill alone and the code that will read it: a skill that would be refused
+ * later is left out now, with the reason. File names are data: they are quoted in the manifest,
+ * and texts from files appear only in comments, made visible.
  *
- * Must not: change a file that is there.
+ * Must not: change an existing file.
  */
 #include "cli/cmd.h"
 #include "cli/opt.h"
@@ -15,7 +15,7 @@
 #include "manifest/manifest.h"
 #include "plan/request.h"
 #include "run/agent.h"
-#include "run/survey.h"
+#include "host/survey.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/json.h"
@@ -62,7 +62,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* What is in a directory, in order, without what begins with a dot. */
+/* The sorted entries of a directory, without hidden ones. */
 static name_vec names_in(const char *path)
 {
 	name_vec names = { 0 };
@@ -87,7 +87,7 @@ static const char *quoted(const char *text)
 	return out.p;
 }
 
-/* Of "carrel.json:1:9: library.skills.x.source: why" the last part. */
+/* The last part of "carrel.json:1:9: library.skills.x.source: why". */
 static const char *reason(const char *problem)
 {
 	for (int i = 0; i < 2 && strstr(problem, ": "); i++)
@@ -96,8 +96,8 @@ static const char *reason(const char *problem)
 }
 
 /*
- * Why a manifest that gives an agent "x" one skill would be refused; NULL: it would not be,
- * and the skill's description is known.
+ * Why a manifest that gives an agent "x" this one skill would be refused. NULL: it would not
+ * be, and *ret_description is set.
  */
 static const char *try_manifest(const struct found *f, const struct str *text,
 	const char **ret_description)
@@ -234,7 +234,7 @@ static void indent(struct str *out, size_t n)
 		str_addc(out, ' ');
 }
 
-/* Text as a comment, on lines of a bearable width. */
+/* Write text as a comment, wrapped to a readable width. */
 static void comment(struct str *out, size_t column, const char *text)
 {
 	size_t at = 0;
@@ -262,7 +262,7 @@ static void explain(struct str *out, size_t column, const struct key *keys, cons
 	comment(out, column, key_find(keys, name)->doc);
 }
 
-/* What a skill says about itself, not endless. */
+/* What a skill says about itself, shortened. */
 static const char *about(const struct found_skill *s)
 {
 	const char *text = s->description && *s->description ? s->description : "a skill";
@@ -302,7 +302,7 @@ static void add_example_line(struct str *out, const char *line, const char *text
 	str_addf(out, "    //   %-48s // %s\n", line, text);
 }
 
-/* Comes first: whoever takes it in need not mind the comma of the one before. */
+/* It comes first, so that nobody who uncomments it has to add a comma to the entry before. */
 static void add_example(const struct found *f, struct str *out)
 {
 	const struct harness *h = f->clients.n ? f->clients.v[0] : &harness_claude;
@@ -340,7 +340,7 @@ static void add_roles(const struct found *f, const struct harness *h, struct str
 		str_addf(out, "      // \"role\": %s,\n", quoted(*role));
 }
 
-/* The user's own are there to be taken in: each costs the agent attention. */
+/* The user's own skills are commented out: each costs the agent attention. */
 static void add_skills(const struct found *f, const struct harness *h, struct str *out)
 {
 	if (!(h->can & CAN_SKILLS) || (!f->skills.n && !f->own.n))
@@ -414,7 +414,7 @@ static int exists(const char *path, struct fault *f)
 	return fault_fix(f, "`carrel init --print` prints what would be written.");
 }
 
-/* A rename that replaces nothing; not every file system has it, nor every one links. */
+/* A rename that replaces nothing. Not every file system supports it, nor links. */
 static int put_in_place(int dir, const char *temp)
 {
 	if (syscall(SYS_renameat2, dir, temp, dir, MANIFEST_NAME, RENAME_NOREPLACE) == 0)

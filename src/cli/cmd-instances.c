@@ -5,10 +5,12 @@
 #include "cli/confirm.h"
 #include "cli/instances.h"
 #include "cli/opt.h"
+#include "cli/table.h"
 #include "harness/harness.h"
 #include "plan/request.h"
 #include "run/agent.h"
-#include "run/survey.h"
+#include "host/survey.h"
+#include "state/agreed.h"
 #include "state/instance.h"
 #include "state/root.h"
 #include "base/fault.h"
@@ -21,10 +23,11 @@
 #include <fcntl.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- shared ---- */
 
-enum { SHORTEST_ID = 4 }; /* where the name of a file could stand in its place */
+enum { SHORTEST_ID = 4 }; /* a shorter word may be a file's name */
 
 bool instances_is_id(const char *word)
 {
@@ -32,7 +35,7 @@ bool instances_is_id(const char *word)
 	instance_vec all = { 0 };
 	size_t n = strlen(word);
 
-	/* Shorter is a file: with "a" for an ID, `take a b` would mean b alone. */
+	/* A shorter word is a file: with "a" for an ID, `take a b` would mean b alone. */
 	if (n < SHORTEST_ID || n > 16 || strspn(word, "0123456789abcdef") != n)
 		return false;
 	if (n == 16 || instance_list(false, &all, &ignored) < 0)
@@ -106,7 +109,8 @@ void instances_parts(const struct instance *i, known_parts *ret)
 		if (p && !p->whole)
 			vec_push(ret,
 				((struct known_part){ h, p->path,
-					{ AT_FDCWD, one->dir, real ? real : users } }));
+					{ AT_FDCWD, one->dir, real ? real : users,
+						p->notes } }));
 	}
 }
 
@@ -153,24 +157,39 @@ static void print_json(const instance_vec *all, struct str *out)
 	str_addc(out, '\n');
 }
 
-static void print_instance(const struct instance *i, struct str *out)
+static struct table_row row_of(const struct instance *i)
 {
+	struct table_row row = { 0 };
 	struct str clients = { 0 };
-	char used[32] = "-";
+	char used[32] = "never";
 	struct tm tm;
 
 	vec_each(name, &i->harnesses)
 		str_addf(&clients, "%s%s", clients.len ? "," : "", str_visible(*name));
 	if (i->used && localtime_r(&i->used, &tm))
 		strftime(used, sizeof(used), "%Y-%m-%d %H:%M", &tm);
-	str_addf(out, "%-16s  %-8s %6s  %-16s  %-9s  %s\n", str_visible(i->id),
-		clients.len ? clients.p : "-", instances_size(i->bytes), used,
-		i->running ? mem_printf("%u running", i->running) : "-",
-		i->root ? str_visible(i->root) : "?");
+	row.cells[0] = str_visible(i->id);
+	row.cells[1] = clients.len ? clients.p : "none";
+	row.cells[2] = instances_size(i->bytes);
+	row.cells[3] = mem_strdup(used);
+	row.cells[4] = i->running ? mem_printf("%u running", i->running) : "none";
+	row.cells[5] = i->root ? str_visible(i->root) : "unknown";
 	if (i->problem)
-		str_addf(out, "  problem: it %s\n", i->problem);
+		str_addf(&row.below, "  problem: it %s\n", i->problem);
 	else if (instance_root(i->root) == ROOT_GONE)
-		str_add(out, "  its root is gone: `carrel gc` removes it\n");
+		str_add(&row.below, "  its root is gone: `carrel gc` removes it\n");
+	return row;
+}
+
+static void print_text(const instance_vec *all, struct str *out)
+{
+	struct table t = { .columns = 6,
+		.heads = { "ID", "CLIENTS", "SIZE", "LAST USED", "BOXES", "PROJECT" },
+		.right = { [2] = true } };
+
+	vec_each(i, all)
+		vec_push(&t.rows, row_of(i));
+	table_print(&t, table_width(STDOUT_FILENO), out);
 }
 
 static int list(const struct instances_args *a, int argc, char **argv)
@@ -187,8 +206,7 @@ static int list(const struct instances_args *a, int argc, char **argv)
 	if (a->json)
 		print_json(&all, &out);
 	else
-		vec_each(i, &all)
-			print_instance(i, &out);
+		print_text(&all, &out);
 	return cmd_print(&out);
 }
 
@@ -225,6 +243,8 @@ static int reset(const struct instances_args *a, int argc, char **argv)
 		rc = ask_reset(&i, &f);
 	if (rc == 0)
 		rc = instance_remove(&i, false, &f);
+	if (rc == 0)
+		rc = agreed_forget(i.id, &f);
 	if (rc < 0)
 		return cmd_fail(&f);
 	str_addf(&out, "removed %s of %s\n", i.id, str_visible(i.root));
@@ -242,6 +262,7 @@ static const struct word {
 	{ "list", list, 0, .json = true },
 	{ "diff", instances_diff, 1, .json = true },
 	{ "take", instances_take, -1, .json = false },
+	{ "drop", instances_drop, -1, .yes = true },
 	{ "reset", reset, 1, .yes = true },
 	{ "set", instances_set, -1, .json = false },
 	{ "import", instances_import, 1, .dry = true },
@@ -285,7 +306,7 @@ static const struct opt instances_opts[] = {
 	OPT_FLAG(0, "json", struct instances_args, json, "list, diff: print it as JSON"),
 	OPT_FLAG('n', "dry-run", struct instances_args, dry,
 		"import: only say what would be done"),
-	OPT_FLAG('y', "yes", struct instances_args, yes, "reset: do not ask"),
+	OPT_FLAG('y', "yes", struct instances_args, yes, "drop, reset: do not ask"),
 	OPT_END,
 };
 
@@ -295,29 +316,36 @@ const struct cmd cmd_instances_entry = {
 	.about = "what is kept for each project",
 	.detail =
 		"A client that is started without an agent's name keeps conversations and "
-		"history per project, and sees your own configuration through a layer that "
-		"takes what it changes. ID is the beginning of an instance's id; without it "
-		"the one of the working directory is meant.\n"
+		"history per project. It sees your own configuration through a layer that "
+		"takes its changes. ID is the beginning of an instance's id; the default is "
+		"the one of the working directory.\n"
 		"\n"
-		"`list`, or no word: all of them, with size, last use, boxes that run, and "
+		"`list`, or no word: all of them, with size, last use, running boxes, and "
 		"root.\n"
 		"\n"
 		"`diff [ID]`: what boxes have changed in your configuration, as the next box "
-		"will see it. What would run or be obeyed outside of a box, if it were yours, "
-		"is marked with `!`. What the client writes down about its sessions (plans, "
-		"logs, its own `.claude.json`) is no configuration and not listed.\n"
+		"will see it. `!` marks what would run or be obeyed outside of a box if it "
+		"were yours. It does not list what the client records about its sessions "
+		"(plans, logs, its own `.claude.json`) or about itself (counters, its id).\n"
 		"\n"
-		"`take [ID] FILE...`: make such a change yours; an ID has four digits or more "
-		"here. Each file is shown and asked about at the terminal; no option says yes. "
-		"Of a directory (a skill that an agent made, say) all that was changed in it "
-		"is "
-		"shown and taken at once, or nothing if there is a link or a device in it. Not "
-		"while a box of the project runs.\n"
+		"`take [ID] FILE...`: make such a change yours; here an ID needs four digits "
+		"or more. carrel shows each file and asks at the terminal; no option says "
+		"yes. For a directory (a skill that an agent made, for example) it shows and "
+		"takes all changes at once, or nothing if there is a link or a device in it. "
+		"Not while a box of the project runs.\n"
 		"\n"
-		"`reset [ID]`: remove all that is kept for it.\n"
+		"`drop [ID] FILE...`: forget the boxes' version of a file, or of all files in "
+		"a directory, so that the next box sees yours. carrel shows it and asks "
+		"first. Use it for a file that you changed after a box did, which a start and "
+		"`diff` mention: boxes see their own copy until it is dropped or taken. "
+		"carrel keeps no copy of the original, so it cannot merge the two. Not while "
+		"a box of the project runs.\n"
+		"\n"
+		"`reset [ID]`: remove all that is kept for it, and the plans that you agreed "
+		"to there.\n"
 		"\n"
 		"`set [ID] KEY=VALUE...`: settings for this project alone, with an agent's "
-		"keys; `KEY=` takes one back, and with no KEY they are printed:\n"
+		"keys; `KEY=` removes one, and without a KEY they are printed:\n"
 		"\n"
 		" carrel instances set model=opus env.LOG=debug permissions.skipPrompts=false\n"
 		"\n"
@@ -326,7 +354,7 @@ const struct cmd cmd_instances_entry = {
 	.opts = instances_opts,
 	.size = sizeof(struct instances_args),
 	.takes = TAKES_WORDS,
-	.choices = "list|diff|take|reset|set|import",
+	.choices = "list|diff|take|drop|reset|set|import",
 	.optional = true,
 	.run = cmd_instances,
 };

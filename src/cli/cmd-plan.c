@@ -23,5 +23,6 @@ const struct cmd cmd_plan_entry = {
 	.opts = run_opts,
 	.size = sizeof(struct run_args),
 	.takes = TAKES_LINE,
+	.agents = true,
 	.run = cmd_plan,
 };

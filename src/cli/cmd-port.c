@@ -3,7 +3,7 @@
  */
 #include "cli/cmd.h"
 #include "cli/opt.h"
-#include "run/control.h"
+#include "supervise/control.h"
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/str.h"

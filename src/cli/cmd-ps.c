@@ -1,14 +1,17 @@
 /*
  * cli/cmd-ps.c - carrel ps
  *
- * Which boxes there are, their locks say; all else each is asked for, for a short time. One
- * that does not answer is listed nevertheless: it is being begun, or stopped.
+ * Locks tell which boxes exist. Each box is asked for the rest, for a short time. A box that
+ * does not answer is still listed: it is starting, or stopped.
  */
 #include "cli/cmd.h"
 #include "cli/instances.h"
 #include "cli/opt.h"
-#include "run/control.h"
+#include "cli/table.h"
+#include "supervise/control.h"
+#include "state/boxes.h"
 #include "state/registry.h"
+#include "state/workspace.h"
 #include "base/fault.h"
 #include "base/json-read.h"
 #include "base/json.h"
@@ -19,25 +22,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { WAIT_MS = 300 };
 
 struct ps_args {
-	bool json;
+	bool json, all;
 };
 
 typedef VEC(const char *) texts;
 
 struct row {
 	const char *name;
+	bool answered;
 	long pid;
 	const char *agent, *project, *network; /* NULL: not known */
+	const char *state;                     /* in words */
+	long long viewers;                     /* of a detached box; -1: nobody can attach */
 	long long since;                       /* seconds of the clock; 0: not known */
 	long long connections;                 /* that are open; -1: not known */
-	long long sent, received;              /* bytes, by all of them; -1: not known */
+	long long sent, received;              /* bytes of all connections; -1: not known */
+	bool ended;                            /* only its record is there */
+	long long code, ended_at;              /* of such a one, as far as it is known; -1 */
+	const char *changes;                   /* of its overlay workspace; NULL: none */
 	bool lost;                             /* its network ended before it did */
 	texts waiting;                         /* hosts that the user is asked about */
-	texts ports; /* of this machine, that lead into it: HOST:BOX */
+	texts ports; /* ports of this machine that lead into it: HOST:BOX */
 };
 
 static const char *text(const struct json_value *status, const char *key)
@@ -78,6 +88,7 @@ static struct row ask(const struct registry_box *box)
 	struct row row = { .name = box->name,
 		.pid = box->pid,
 		.connections = -1,
+		.viewers = -1,
 		.sent = -1,
 		.received = -1 };
 	const struct json_value *reply, *status;
@@ -86,7 +97,10 @@ static struct row ask(const struct registry_box *box)
 	if (control_ask(box->name, control_ask_status(), WAIT_MS, &reply, &ignored) < 0)
 		return row;
 	status = json_member(reply, "status");
+	row.answered = true;
 	row.pid = (long)number(status, "pid", row.pid);
+	row.state = text(status, "state");
+	row.viewers = number(status, "viewers", -1);
 	row.agent = text(status, "agent");
 	row.project = text(status, "project");
 	row.network = text(status, "network");
@@ -121,6 +135,8 @@ static void json_row(struct json *j, const struct row *r)
 	json_open(j, NULL, '{');
 	json_string(j, "name", r->name);
 	json_known(j, "pid", r->pid ? r->pid : -1);
+	json_string(j, "state", r->state);
+	json_known(j, "viewers", r->viewers);
 	json_string(j, "agent", r->agent);
 	json_string(j, "project", r->project);
 	json_string(j, "network", r->network);
@@ -129,6 +145,10 @@ static void json_row(struct json *j, const struct row *r)
 	json_known(j, "sent", r->sent);
 	json_known(j, "received", r->received);
 	json_bool(j, "lost", r->lost);
+	json_bool(j, "running", !r->ended);
+	json_known(j, "code", r->ended ? r->code : -1);
+	json_known(j, "ended", r->ended ? r->ended_at : -1);
+	json_string(j, "changes", r->changes);
 	json_list(j, "ports", &r->ports);
 	json_list(j, "waiting", &r->waiting);
 	json_close(j, '}');
@@ -140,7 +160,7 @@ static const char *age(long long since)
 	long long s = (long long)time(NULL) - since;
 
 	if (!since || s < 0)
-		return "-";
+		return "unknown";
 	if (s < 60)
 		return mem_printf("%llds", s);
 	if (s < 3600)
@@ -150,9 +170,9 @@ static const char *age(long long since)
 	return mem_printf("%lldd%lldh", s / 86400, s % 86400 / 3600);
 }
 
-static const char *or_dash(const char *s)
+static const char *or_word(const char *s, const char *word)
 {
-	return s && *s ? str_visible(s) : "-";
+	return s && *s ? str_visible(s) : word;
 }
 
 /* "8080:80" for a person: "8080 leads to port 80". */
@@ -165,18 +185,21 @@ static const char *port_words(const char *pair)
 		     : str_visible(pair);
 }
 
-static const char *size_or_dash(long long bytes)
+static const char *size_or_word(long long bytes)
 {
-	return bytes >= 0 ? instances_size((unsigned long long)bytes) : "-";
+	return bytes >= 0 ? instances_size((unsigned long long)bytes) : "uncounted";
 }
 
-static void print_row(struct str *out, const struct row *r, int name, int agent)
+static void add_below(struct str *out, const struct row *r)
 {
-	str_addf(out, "%-*s  %7s  %-6s  %-*s  %-5s  %4s  %5s  %5s  %s\n", name,
-		str_visible(r->name), r->pid ? mem_printf("%ld", r->pid) : "-", age(r->since),
-		agent, or_dash(r->agent), or_dash(r->network),
-		r->connections >= 0 ? mem_printf("%lld", r->connections) : "-",
-		size_or_dash(r->sent), size_or_dash(r->received), or_dash(r->project));
+	if (r->ended)
+		str_addf(out, "  ended %s%s%s%s\n",
+			r->ended_at > 0 ? mem_printf("%s ago", age(r->ended_at))
+					: "at an unknown time",
+			r->code >= 0 ? mem_printf(" with %lld", r->code) : "",
+			r->changes ? ", " : "", r->changes ? r->changes : "");
+	else if (!r->answered)
+		str_add(out, "  does not answer: it is being started, or stopped\n");
 	if (r->lost)
 		str_add(out,
 			"  its network has ended before it: nothing reaches or leaves it\n");
@@ -187,24 +210,116 @@ static void print_row(struct str *out, const struct row *r, int name, int agent)
 			str_visible(*host), r->name, str_visible(*host));
 }
 
+enum { BOX, STATE, PID, SINCE, AGENT, NET, OPEN, SENT, RECVD, PROJECT, COLUMNS };
+
+static const char *state_words(const struct row *r)
+{
+	if (r->ended)
+		return r->code >= 0 ? mem_printf("ended %lld", r->code) : "ended";
+	return r->answered ? or_word(r->state, "running") : "silent";
+}
+
+/* If a box does not answer, nothing more is known of it. */
+static struct table_row cells_of(const struct row *r)
+{
+	struct table_row row = { 0 };
+
+	for (size_t i = 0; i < COLUMNS; i++)
+		row.cells[i] = "";
+	row.cells[BOX] = str_visible(r->name);
+	row.cells[STATE] = state_words(r);
+	row.cells[PID] = r->pid ? mem_printf("%ld", r->pid) : r->ended ? "" : "unknown";
+	add_below(&row.below, r);
+	if (r->ended) {
+		row.cells[AGENT] = or_word(r->agent, "none");
+		row.cells[PROJECT] = or_word(r->project, "unknown");
+	}
+	if (!r->answered)
+		return row;
+	row.cells[SINCE] = age(r->since);
+	row.cells[AGENT] = or_word(r->agent, "none");
+	row.cells[NET] = or_word(r->network, "unknown");
+	row.cells[OPEN] =
+		r->connections >= 0 ? mem_printf("%lld", r->connections) : "uncounted";
+	row.cells[SENT] = size_or_word(r->sent);
+	row.cells[RECVD] = size_or_word(r->received);
+	row.cells[PROJECT] = or_word(r->project, "unknown");
+	return row;
+}
+
 typedef VEC(struct row) row_vec;
 
 static void print_text(struct str *out, const row_vec *rows)
 {
-	int name = 4, agent = 5;
+	struct table t = { .columns = COLUMNS,
+		.heads = { "BOX", "STATE", "PID", "SINCE", "AGENT", "NET", "OPEN", "SENT",
+			"RECVD", "PROJECT" },
+		.right = { [PID] = true, [OPEN] = true, [SENT] = true, [RECVD] = true } };
 
-	vec_each(r, rows) {
-		int n = (int)strlen(str_visible(r->name)), a = (int)strlen(or_dash(r->agent));
-
-		name = n > name ? n : name;
-		agent = a > agent && a <= 30 ? a : agent;
-	}
-	if (rows->n)
-		str_addf(out, "%-*s  %7s  %-6s  %-*s  %-5s  %4s  %5s  %5s  %s\n", name, "BOX",
-			"PID", "SINCE", agent, "AGENT", "NET", "OPEN", "SENT", "RECVD",
-			"PROJECT");
 	vec_each(r, rows)
-		print_row(out, r, name, agent);
+		vec_push(&t.rows, cells_of(r));
+	table_print(&t, table_width(STDOUT_FILENO), out);
+}
+
+/* What a box with an overlay workspace left; before, whose name it is. */
+static const char *changes_of(const struct workspace *w, const struct json_value *result)
+{
+	const char *state = w->applied    ? "applied"
+		: workspace_holds(w->box) ? "not applied"
+					  : NULL;
+
+	if (!state)
+		return NULL;
+	if (!result)
+		return mem_printf("changes %s", state);
+	return mem_printf("%lld changed, %lld added, %lld deleted, %s",
+		number(result, "changed", 0), number(result, "added", 0),
+		number(result, "deleted", 0), state);
+}
+
+static struct row row_of_record(const struct box_record *record)
+{
+	struct row row = { .name = record->name,
+		.ended = true,
+		.code = -1,
+		.ended_at = record->used,
+		.connections = -1,
+		.sent = -1,
+		.received = -1 };
+	struct fault ignored = { 0 };
+	const struct json_value *begun = boxes_json(record->name, "box.json", &ignored);
+	const struct json_value *result = boxes_json(record->name, "result.json", &ignored);
+	struct workspace w;
+
+	row.agent = text(begun, "agent");
+	row.project = text(begun, "workspace");
+	row.since = number(begun, "started", 0);
+	row.code = number(result, "code", -1);
+	row.ended_at = number(result, "ended", row.ended_at);
+	if (workspace_open(record->name, &w, &ignored) == 0) {
+		row.changes = changes_of(&w, result);
+		workspace_close(&w);
+	}
+	return row;
+}
+
+static bool is_running(const registry_boxes *boxes, const char *name)
+{
+	vec_each(box, boxes)
+		if (!strcmp(box->name, name))
+			return true;
+	return false;
+}
+
+static int add_ended(const registry_boxes *boxes, row_vec *rows, struct fault *f)
+{
+	box_records records = { 0 };
+	int rc = boxes_list(&records, f);
+
+	vec_each(record, &records)
+		if (rc == 0 && !record->problem && !is_running(boxes, record->name))
+			vec_push(rows, row_of_record(record));
+	return rc;
 }
 
 static int cmd_ps(void *args, int argc, char **argv)
@@ -215,15 +330,19 @@ static int cmd_ps(void *args, int argc, char **argv)
 	registry_boxes boxes = { 0 };
 	struct fault f = { 0 };
 	row_vec rows = { 0 };
+	const char *problem = xdg_runtime_problem();
 
 	(void)argc, (void)argv;
 	if (registry_list(&boxes, &f) < 0)
 		return cmd_fail(&f);
-	if (!xdg_runtime())
-		cmd_note("XDG_RUNTIME_DIR is not set, so no boxes can be found: set it to a "
-			 "directory of yours, here and where boxes are started");
+	if (problem)
+		cmd_note(mem_printf("%s, so no boxes can be found: set it to a directory of "
+				    "yours, here and where boxes are started",
+			problem));
 	vec_each(box, &boxes)
 		vec_push(&rows, ask(box));
+	if (a->all && add_ended(&boxes, &rows, &f) < 0)
+		return cmd_fail(&f);
 	if (!a->json) {
 		print_text(&out, &rows);
 		return cmd_print(&out);
@@ -237,6 +356,8 @@ static int cmd_ps(void *args, int argc, char **argv)
 }
 
 static const struct opt ps_opts[] = {
+	OPT_FLAG('a', "all", struct ps_args, all,
+		"also those that have ended and left a record"),
 	OPT_FLAG(0, "json", struct ps_args, json, "print it as JSON"),
 	OPT_END,
 };
@@ -245,14 +366,18 @@ const struct cmd cmd_ps_entry = {
 	.name = "ps",
 	.about = "list the boxes that run",
 	.detail =
-		"With the process that supervises it, how long it has run, its agent, its "
-		"network, the connections that are open, the bytes that they and earlier ones "
-		"have sent and received, and the project. Below it are the "
-		"ports "
-		"of this machine that lead into the box, a host that it asks about with the "
-		"command that allows it, and that its network has ended, where that is so. A "
-		"dash is what is not known: the box is just being started, or is stopped; and "
-		"nothing is counted where the network is `host`.\n"
+		"Each row has the box's state (running, waits for input, silent, or ended with "
+		"its exit code), the supervising process, how long the box has run, its agent, "
+		"its network, the open connections, the bytes that all its connections have "
+		"sent and received, and the project. The lines below a row name the ports of "
+		"this machine that lead into the box, a host that waits for your answer with "
+		"the command that allows it, and say if its network has ended. A box that "
+		"does not answer is starting, or stopped. Nothing is counted if the network "
+		"is `host`. If a row does not fit into the terminal, the project is on a line "
+		"of its own.\n"
+		"\n"
+		"With `-a` also boxes that have ended: when, with which exit code, and what "
+		"changes of an overlay workspace they hold.\n"
 		"\n"
 		"Only boxes of yours that were started with the same `XDG_RUNTIME_DIR` are "
 		"found.",

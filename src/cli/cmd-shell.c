@@ -35,5 +35,6 @@ const struct cmd cmd_shell_entry = {
 	.opts = run_opts,
 	.size = sizeof(struct run_args),
 	.takes = TAKES_LINE,
+	.agents = true,
 	.run = cmd_shell,
 };

@@ -1,9 +1,9 @@
 /*
  * cli/cmd-trust.c - carrel trust
  *
- * What is approved is the content that was read and shown here, by its hash; a file that
- * changes while the question stands is not approved. Only a person at a terminal can approve:
- * no option does, or an agent's build script could.
+ * The user approves the content that was read and shown here, by its hash; a file that changes
+ * while carrel asks is not approved. Only a person at a terminal can approve. No option does
+ * it, or an agent's build script could.
  */
 #include "cli/cmd.h"
 #include "cli/confirm.h"
@@ -24,7 +24,7 @@ struct trust_args {
 	bool show, json, revoke;
 };
 
-/* What is to be approved. */
+/* The manifest to approve. */
 struct subject {
 	const char *path;
 	bool own; /* the user's own manifest: there is nothing to approve */
@@ -174,7 +174,7 @@ static int approve(const struct subject *s)
 	return say(s->path, "is approved");
 }
 
-/* Also when the file is broken or gone by now: only its path counts. */
+/* Also if the file is broken or gone by now: only its path counts. */
 static int take_back(const char *name)
 {
 	struct fault f = { 0 };
@@ -206,7 +206,7 @@ static int cmd_trust(void *args, int argc, char **argv)
 	}
 	if (a->revoke)
 		return take_back(name);
-	/* It approves a single start; here it is about what is kept. */
+	/* The variable approves a single start; this command is about the store. */
 	unsetenv("CARREL_TRUST");
 	if (load(name, &s, &bad, &f) < 0)
 		return bad.n ? cmd_problems(bad.v, bad.n) : cmd_fail(&f);
@@ -229,14 +229,14 @@ const struct cmd cmd_trust_entry = {
 	.about = "approve a project's manifest",
 	.detail =
 		"A `carrel.json` that comes with a project says what runs and what it may "
-		"read, so no agent of it is started before you have seen what it grants and "
-		"said yes, here or when `carrel run` asks. FILE is `carrel.json` in the "
-		"working directory if not given. What you approve is this content at this "
-		"path; once it has changed you are shown what came and went, and asked again.\n"
+		"read. So carrel starts no agent of it before you have seen what it grants "
+		"and said yes, here or when `carrel run` asks. FILE defaults to `carrel.json` "
+		"in the working directory. You approve this content at this path; when it has "
+		"changed, carrel shows the difference and asks again.\n"
 		"\n"
-		"There is no option that says yes. Where nobody can be asked, `CARREL_TRUST` "
-		"set to the SHA-256 of the manifest approves that content for a single start. "
-		"Your own manifest in `~/.config/carrel` needs no approval.",
+		"No option says yes. Where nobody can be asked, `CARREL_TRUST` set to the "
+		"SHA-256 of the manifest approves that content for a single start. Your own "
+		"manifest in `~/.config/carrel` needs no approval.",
 	.opts = trust_opts,
 	.size = sizeof(struct trust_args),
 	.takes = TAKES_WORD,

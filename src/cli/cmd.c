@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,9 +56,10 @@ const char *cmd_synopsis(const struct cmd *c)
 
 static int check_box(const struct cmd *c, const struct opt_rest *rest, struct fault *f)
 {
-	if (rest->argc == 1 + c->more)
+	if (rest->argc == 1 + c->more || (c->more < 0 && rest->argc > 1) ||
+		(c->many && rest->argc))
 		return 0;
-	if (rest->argc > 1 + c->more)
+	if (c->more >= 0 && rest->argc > 1 + c->more)
 		return fault_set(f, 0, "'%s' takes nothing more: '%s'", c->name,
 			opt_shown(rest->argv[1 + c->more]));
 	if (!rest->argc)
@@ -66,7 +68,7 @@ static int check_box(const struct cmd *c, const struct opt_rest *rest, struct fa
 		strchr(c->args, ' ') + 1);
 }
 
-/* Are the words what the command takes? */
+/* Check the command's words. */
 static int check_words(const struct cmd *c, const struct opt_rest *rest, struct fault *f)
 {
 	unsigned int choice;
@@ -78,6 +80,11 @@ static int check_words(const struct cmd *c, const struct opt_rest *rest, struct 
 		return fault_set(f, 0,
 			"unexpected '%s': the command for the box comes after '--'",
 			opt_shown(rest->argv[1]));
+	case TAKES_TWO:
+		if (rest->words <= 2)
+			return 0;
+		return fault_set(f, 0, "'%s' takes nothing more: '%s'", c->name,
+			opt_shown(rest->argv[2]));
 	case TAKES_CHOICE:
 	case TAKES_WORDS:
 		if (rest->argc == 0 && c->optional)
@@ -92,6 +99,8 @@ static int check_words(const struct cmd *c, const struct opt_rest *rest, struct 
 		break;
 	case TAKES_BOX:
 		return check_box(c, rest, f);
+	case TAKES_PATHS:
+		return 0;
 	default:
 		break;
 	}
@@ -111,23 +120,29 @@ int cmd_dispatch(int argc, char **argv)
 	if (cmd_find(argv[0], &c, &f) < 0)
 		return cmd_fail(&f);
 	args = mem_alloc(c->size);
-	if (opt_parse(c->opts, OPT_ANYWHERE, args, argc, argv, &rest, &f) < 0 ||
+	if (opt_parse(c->opts, c->more < 0 ? OPT_BEFORE_WORDS : OPT_ANYWHERE, args, argc, argv,
+		    &rest, &f) < 0 ||
 		(!rest.help && check_words(c, &rest, &f) < 0)) {
 		if (!f.fix[0])
 			fault_fix(&f, "Usage: %s; see `carrel %s --help`.", cmd_synopsis(c),
 				c->name);
-		return cmd_fail(&f);
+		cmd_fail(&f);
+		return c->usage_exit ? c->usage_exit : EXIT_CARREL;
 	}
 	if (rest.help)
 		return help_print(c);
-	if (c->takes == TAKES_LINE && rest.words) {
-		*(const char **)args = *rest.argv++;
-		rest.argc--;
-	}
+	if (c->takes == TAKES_LINE || c->takes == TAKES_TWO)
+		for (int i = 0; i < rest.words; i++) {
+			((const char **)args)[i] = *rest.argv++;
+			rest.argc--;
+		}
 	return c->run(args, rest.argc, rest.argv);
 }
 
-/* str_add_visible() that leaves backslashes alone, as text made visible before has them. */
+/*
+ * str_add_visible() without escaping backslashes, because text may have been made visible
+ * before.
+ */
 static void add_harmless(struct str *out, const char *text)
 {
 	for (;;) {
@@ -142,16 +157,26 @@ static void add_harmless(struct str *out, const char *text)
 }
 
 /*
- * In one write, so that lines of several carrels do not mix. That standard error
- * cannot be written has nowhere to be reported.
+ * One write, so that lines of several carrels do not mix. A failure to write to standard error
+ * cannot be reported anywhere.
  */
 static void say(const struct str *text)
 {
 	(void)fd_write_all(STDERR_FILENO, text->p, text->len);
 }
 
+/* What to do about a full disk. */
+static const char *advice_of(int err)
+{
+	if (err == ENOSPC)
+		return "Make room there: `df -h` shows which disk is full, `df -i` which has "
+		       "no files left.";
+	return err == EDQUOT ? "Your quota there is used up: make room." : NULL;
+}
+
 int cmd_fail(const struct fault *f)
 {
+	const char *full = advice_of(f->err);
 	struct str line = { 0 };
 
 	str_add(&line, "carrel: ");
@@ -161,9 +186,9 @@ int cmd_fail(const struct fault *f)
 	if (f->err)
 		str_addf(&line, ": %s", strerror(f->err));
 	str_addc(&line, '\n');
-	if (f->fix[0]) {
+	if (f->fix[0] || full) {
 		str_add(&line, "  ");
-		add_harmless(&line, f->fix);
+		add_harmless(&line, f->fix[0] ? f->fix : full);
 		str_addc(&line, '\n');
 	}
 	say(&line);

@@ -27,8 +27,10 @@ enum cmd_takes {
 	TAKES_CHOICE,  /* one of .choices; perhaps none, where it is .optional */
 	TAKES_COMMAND, /* perhaps the name of one of our commands */
 	TAKES_WORD,    /* perhaps one word */
+	TAKES_PATHS,   /* files and directories, perhaps none */
 	TAKES_WORDS,   /* TAKES_CHOICE, and after it any words: .run checks those */
 	TAKES_BOX,     /* the name of a box, and after it .more words: .args is "BOX ..." */
+	TAKES_TWO,     /* perhaps one or two words, and after "--" words for a client */
 	TAKES_LINE,    /* perhaps an agent's name, and after "--" a command line for the box */
 };
 
@@ -37,20 +39,26 @@ struct cmd {
 	const char *args;  /* synopsis after the name and the options, or NULL */
 	const char *about; /* one line, no full stop */
 	/*
-	 * Paragraphs for the man page and --help, or NULL. An empty line parts them, one
-	 * that begins with a space is an example and keeps its lines, `this` is literal.
+	 * Paragraphs for the man page and --help, or NULL. An empty line separates them. A line
+	 * that begins with a space is an example and keeps its line breaks; `this` is literal.
 	 */
 	const char *detail;
 	const struct opt *opts; /* ends with OPT_END, or NULL */
 	/*
-	 * Of the struct the options fill in. With TAKES_LINE it begins with a const char *,
-	 * which becomes the word before the "--", and .run is given what comes after.
+	 * Size of the struct that the options fill in. With TAKES_LINE it begins with a const
+	 * char * for the word before the "--", and .run gets the words after it; with TAKES_TWO
+	 * it begins with two of them.
 	 */
 	size_t size;
 	enum cmd_takes takes;
 	const char *choices; /* TAKES_CHOICE, TAKES_WORDS: "bash|zsh" */
 	bool optional;       /* the same */
-	int more;            /* TAKES_BOX */
+	int more;           /* TAKES_BOX; -1: a command line, and options only before the box */
+	bool many;          /* TAKES_BOX: any number of words after the box */
+	bool ended;         /* TAKES_BOX: also one that has ended and left a record */
+	enum opt_hint hint; /* TAKES_BOX: what a shell offers after the box */
+	bool agents;        /* TAKES_LINE: the word before the "--" may name an agent */
+	int usage_exit;     /* what bad usage exits with; 0: EXIT_CARREL */
 	/* argv: what is left after the options, NULL-terminated. */
 	int (*run)(void *args, int argc, char **argv);
 };
@@ -76,8 +84,8 @@ enum {
 int cmd_find(const char *name, const struct cmd **ret, struct fault *f);
 
 /*
- * The next paragraph of a text like .detail, its length in *ret_len, or NULL at the
- * end; *text moves on.
+ * The next paragraph of a text like .detail, or NULL at the end; *ret_len is its length, and
+ * *text is advanced.
  */
 const char *cmd_paragraph(const char **text, size_t *ret_len);
 
@@ -93,13 +101,16 @@ int cmd_fail(const struct fault *f);
 /* Print what is wrong with a manifest, a line each, as cmd_note() does; returns 125. */
 int cmd_problems(const char *const *lines, size_t n);
 
-/* Print "carrel: <line>" to standard error; a line that begins with a space goes on. */
+/*
+ * Print "carrel: <line>" to standard error; a line that begins with a space continues the one
+ * before.
+ */
 void cmd_note(const char *line);
 
 /* Write text to standard output; the exit code: 0, or 125 when it could not all be written. */
 int cmd_print(const struct str *text);
 
-/* May what is written to fd be bold and coloured? A terminal, and NO_COLOR is not set. */
+/* May output to fd be bold and coloured? Yes on a terminal, unless NO_COLOR is set. */
 bool cmd_colour(int fd);
 
 #endif

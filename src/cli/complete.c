@@ -2,14 +2,19 @@
  * cli/complete.c - completion for shells, made from the tables
  *
  * Each script is a fixed frame around rows that are written for every command and
- * option. The scripts run nothing of carrel's, so completing is as fast as the
- * shell; what they know is what the tables knew when they were printed, and which control
- * sockets of boxes there are. As no
- * option before the command has a value, the first word without a dash is it.
+ * option. What the scripts know is what the tables knew when they were printed. Boxes they
+ * find by their control sockets and records; only for agents they run `carrel agents --names`,
+ * which reads the manifests and starts nothing. As no option before the command has a
+ * value, the first word without a dash is it.
+ *
+ * Names come from files that others may have written, and bash expands the words that it
+ * is to offer: what is not plain is left out there.
  */
 #include "cli/complete.h"
 #include "cli/cmd.h"
 #include "cli/opt.h"
+#include "harness/harness.h"
+#include "net/policy/policy.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -28,7 +33,7 @@ static const char *escaped(const char *text, const char *special)
 	return out.len ? out.p : "";
 }
 
-/* In single quotes as bash and zsh read them; fish knows backslashes in there instead. */
+/* In single quotes for bash and zsh; inside them fish also reads backslashes. */
 static const char *quoted(const char *text)
 {
 	struct str out = { 0 };
@@ -55,7 +60,7 @@ static const char *spaced(const char *choices)
 	return out;
 }
 
-/* The names of the commands, or of those only that take a command line. */
+/* The names of all commands, or of those that take a command line. */
 static const char *command_names(bool with_line)
 {
 	struct str out = { 0 };
@@ -66,12 +71,36 @@ static const char *command_names(bool with_line)
 	return out.len ? out.p : "";
 }
 
-/* What is offered for a command's own words, or NULL when nothing is known about them. */
+/* What is offered for a command's own words, or NULL when nothing is known. */
 static const char *words_of(const struct cmd *c)
 {
 	if (c->takes == TAKES_CHOICE || c->takes == TAKES_WORDS)
 		return spaced(c->choices);
 	return c->takes == TAKES_COMMAND ? command_names(false) : NULL;
+}
+
+/* The last two depend on this machine. */
+static const char *preset_names(void)
+{
+	const struct policy_preset *preset;
+	struct str out = { 0 };
+
+	for (size_t i = 0; (preset = policy_preset(i)); i++)
+		str_addf(&out, "%s ", preset->name);
+	str_add(&out, "@npm @debian");
+	return out.p;
+}
+
+/* Names that count as agents without being declared: the user's own clients. */
+static const char *client_names(void)
+{
+	struct str out = { 0 };
+
+	str_add(&out, "mine");
+	for (size_t i = 0; harness_all[i]; i++)
+		if (harness_all[i]->assemble_mine)
+			str_addf(&out, " %s", harness_all[i]->name);
+	return out.p;
 }
 
 /* ---- bash ---- */
@@ -107,9 +136,37 @@ static const char bash_head[] =
 	"\tdone\n"
 	"}\n"
 	"\n"
+	"# The same, and those that have left a record.\n"
+	"_carrel_records()\n"
+	"{\n"
+	"\tlocal path name\n"
+	"\n"
+	"\t_carrel_boxes\n"
+	"\tfor path in \"${XDG_STATE_HOME:-${HOME-}/.local/state}\"/carrel/boxes/*; do\n"
+	"\t\tname=${path##*/}\n"
+	"\t\t[[ $name == *[!A-Za-z0-9-]* ]] || printf '%s ' \"$name\"\n"
+	"\tdone\n"
+	"}\n"
+	"\n"
+	"# The agents that are declared here.\n"
+	"_carrel_agents()\n"
+	"{\n"
+	"\tlocal name\n"
+	"\n"
+	"\twhile IFS= read -r name; do\n"
+	"\t\t[[ $name == *[!A-Za-z0-9._-]* ]] || printf '%s ' \"$name\"\n"
+	"\tdone < <(command carrel agents --names 2>/dev/null)\n"
+	"}\n"
+	"\n"
+	"# bash parts words at an @, and yet replaces the @ as well.\n"
+	"_carrel_presets()\n"
+	"{\n"
+	"\t_carrel_offer -W \"$_carrel_preset_names\" -- \"$at$cur\"\n"
+	"}\n"
+	"\n"
 	"_carrel()\n"
 	"{\n"
-	"\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command= i\n"
+	"\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev command= at= i words=0\n"
 	"\n"
 	"\tCOMPREPLY=()\n"
 	"\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
@@ -119,15 +176,23 @@ static const char bash_head[] =
 	"\t\t\treturn\n"
 	"\t\t\t;;\n"
 	"\t\t-*) ;;\n"
-	"\t\t*) command=${command:-${COMP_WORDS[i]}} ;;\n"
+	"\t\t*)\n"
+	"\t\t\t[[ -z $command ]] || words=$((words + 1))\n"
+	"\t\t\tcommand=${command:-${COMP_WORDS[i]}}\n"
+	"\t\t\t;;\n"
 	"\t\tesac\n"
 	"\tdone\n"
-	"\t# --name=value comes as three words.\n"
-	"\tif [[ $cur == = ]]; then\n"
-	"\t\tcur=\n"
-	"\telif [[ $prev == = ]]; then\n"
-	"\t\tprev=${COMP_WORDS[COMP_CWORD - 2]}\n"
-	"\tfi\n";
+	"\t# --name=value comes as three words, and @name as two.\n"
+	"\tfor ((i = COMP_CWORD; i > 0; i--)); do\n"
+	"\t\tprev=${COMP_WORDS[i]}\n"
+	"\t\tcase $prev in\n"
+	"\t\t= | @ | =@)\n"
+	"\t\t\t[[ $prev == = ]] || at=@\n"
+	"\t\t\t((i < COMP_CWORD)) || cur=\n"
+	"\t\t\t;;\n"
+	"\t\t*) ((i == COMP_CWORD)) || break ;;\n"
+	"\t\tesac\n"
+	"\tdone\n";
 
 static const char *bash_value(const struct opt *row)
 {
@@ -136,6 +201,7 @@ static const char *bash_value(const struct opt *row)
 		[OPT_HINT_FILE] = "compopt -o default",
 		[OPT_HINT_DIR] = "compopt -o dirnames",
 		[OPT_HINT_ENV] = "_carrel_offer -e -- \"$cur\"",
+		[OPT_HINT_PRESET] = "_carrel_presets",
 	};
 
 	if (row->choices)
@@ -160,9 +226,12 @@ static void bash_values(struct str *out, const struct cmd *c)
 }
 
 static void bash_words(struct str *out, const char *name, const struct opt *opts,
-	const char *words)
+	const char *words, enum opt_hint more)
 {
-	str_addf(out, "\t%s) _carrel_offer -W '", name);
+	str_addf(out, "\t%s) ", name);
+	if (more == OPT_HINT_PRESET)
+		str_add(out, "((words)) && _carrel_presets || ");
+	str_add(out, "_carrel_offer -W '");
 	opt_each(row, opts) {
 		if (row->letter)
 			str_addf(out, "-%c ", row->letter);
@@ -173,7 +242,13 @@ static void bash_words(struct str *out, const char *name, const struct opt *opts
 
 static const char *bash_words_of(const struct cmd *c)
 {
-	return c->takes == TAKES_BOX ? "'\"$(_carrel_boxes)\"'" : words_of(c);
+	if (c->takes == TAKES_BOX)
+		return c->ended ? "'\"$(_carrel_records)\"'" : "'\"$(_carrel_boxes)\"'";
+	if (c->takes == TAKES_PATHS)
+		return "'\"$(compgen -d -- \"$cur\")\"'";
+	if (c->agents)
+		return mem_printf("%s '\"$(_carrel_agents)\"'", client_names());
+	return words_of(c);
 }
 
 void complete_bash(struct str *out)
@@ -183,11 +258,13 @@ void complete_bash(struct str *out)
 	cmd_each(c)
 		bash_values(out, c);
 	str_add(out, "\tesac\n\tcase $command in\n");
-	bash_words(out, "''", program_opts, command_names(false));
+	bash_words(out, "''", program_opts, command_names(false), OPT_HINT_NONE);
 	cmd_each(c)
-		bash_words(out, c->name, c->opts, bash_words_of(c));
-	str_addf(out, "\tesac\n}\n\n_carrel_lines='%s'\ncomplete -F _carrel carrel\n",
-		command_names(true));
+		bash_words(out, c->name, c->opts, bash_words_of(c), c->hint);
+	str_addf(out,
+		"\tesac\n}\n\n_carrel_lines='%s'\n_carrel_preset_names='%s'\n"
+		"complete -F _carrel carrel\n",
+		command_names(true), preset_names());
 }
 
 /* ---- zsh ---- */
@@ -199,6 +276,7 @@ static const char *zsh_action(const struct opt *row)
 		[OPT_HINT_FILE] = "_files",
 		[OPT_HINT_DIR] = "_files -/",
 		[OPT_HINT_ENV] = "_parameters -g \"*export*\"",
+		[OPT_HINT_PRESET] = "_carrel_presets",
 	};
 
 	if (row->choices)
@@ -238,7 +316,13 @@ static void zsh_command(struct str *out, const struct cmd *c)
 	str_addf(out, "\t%s)\n\t\t", c->name);
 	zsh_arguments(out, c->opts);
 	if (c->takes == TAKES_BOX)
-		str_add(out, " \\\n\t\t\t'1: :_carrel_boxes'");
+		str_addf(out, " \\\n\t\t\t'1: :_carrel_%s'", c->ended ? "records" : "boxes");
+	if (c->takes == TAKES_PATHS)
+		str_add(out, " \\\n\t\t\t'*: :_files -/'");
+	if (c->hint == OPT_HINT_PRESET)
+		str_add(out, " \\\n\t\t\t'2: :_carrel_presets'");
+	if (c->agents)
+		str_add(out, " \\\n\t\t\t'1: :_carrel_agents'");
 	if (words)
 		str_addf(out, " \\\n\t\t\t'1: :(%s)'", words);
 	str_add(out, "\n\t\t;;\n");
@@ -250,6 +334,19 @@ static const char zsh_head[] =
 	"\n"
 	"_carrel_boxes() {\n"
 	"\tcompadd - ${XDG_RUNTIME_DIR-}/carrel/*.sock(N:t:r)\n"
+	"}\n"
+	"\n"
+	"_carrel_records() {\n"
+	"\tcompadd - ${XDG_RUNTIME_DIR-}/carrel/*.sock(N:t:r) \\\n"
+	"\t\t${XDG_STATE_HOME:-$HOME/.local/state}/carrel/boxes/*(N:t)\n"
+	"}\n"
+	"\n"
+	"_carrel_agents() {\n"
+	"\tcompadd - $_carrel_clients ${(f)\"$(command carrel agents --names 2>/dev/null)\"}\n"
+	"}\n"
+	"\n"
+	"_carrel_presets() {\n"
+	"\tcompadd - $_carrel_preset_names\n"
 	"}\n"
 	"\n"
 	"_carrel() {\n"
@@ -290,8 +387,10 @@ void complete_zsh(struct str *out)
 		zsh_command(out, c);
 	str_addf(out,
 		"\tesac\n}\n\ntypeset -g _carrel_lines='%s'\n"
+		"typeset -ga _carrel_clients=(%s)\n"
+		"typeset -ga _carrel_preset_names=(%s)\n"
 		"typeset -ga _carrel_commands=(\n",
-		command_names(true));
+		command_names(true), client_names(), preset_names());
 	cmd_each(c)
 		str_addf(out, "\t%s\n",
 			quoted(mem_printf("%s:%s", c->name, escaped(c->about, ":\\"))));
@@ -324,9 +423,28 @@ static const char fish_head[] =
 	"\tcomplete -C \"$line\"\n"
 	"end\n"
 	"\n"
+	"# The same, with $argv[2] words already there.\n"
+	"function __carrel_word\n"
+	"\t__carrel_at $argv[1]; or return 1\n"
+	"\tset -l words (string match -v -- '-*' (commandline -opc)[2..-1])\n"
+	"\ttest (count $words) -eq (math $argv[2] + 1)\n"
+	"end\n"
+	"\n"
 	"function __carrel_boxes\n"
 	"\tset -l sockets $XDG_RUNTIME_DIR/carrel/*.sock\n"
 	"\tstring replace -r '.*/(.*)\\\\.sock$' '$1' -- $sockets\n"
+	"end\n"
+	"\n"
+	"function __carrel_records\n"
+	"\tset -l state $XDG_STATE_HOME\n"
+	"\ttest -n \"$state\"; or set state $HOME/.local/state\n"
+	"\tset -l records $state/carrel/boxes/*\n"
+	"\t__carrel_boxes\n"
+	"\tstring replace -r '.*/' '' -- $records\n"
+	"end\n"
+	"\n"
+	"function __carrel_agents\n"
+	"\tcommand carrel agents --names 2>/dev/null\n"
 	"end\n"
 	"\n"
 	"complete -c carrel -f\n"
@@ -343,6 +461,8 @@ static const char *fish_value(const struct opt *row)
 
 	if (!row->value)
 		return "";
+	if (row->hint == OPT_HINT_PRESET)
+		return mem_printf(" -x -a %s", fish_quoted(preset_names()));
 	if (row->choices || row->stems)
 		return mem_printf(" -x -a %s",
 			fish_quoted(spaced(row->choices ? row->choices : row->stems)));
@@ -359,6 +479,26 @@ static void fish_options(struct str *out, const char *name, const struct opt *op
 	}
 }
 
+/* Completions by position: boxes, presets, agents. */
+static void fish_places(struct str *out, const struct cmd *c)
+{
+	static const char form[] = "complete -c carrel -n '__carrel_word %s %d' -a '%s'\n";
+
+	if (c->takes == TAKES_BOX)
+		str_addf(out, form, c->name, 0,
+			c->ended ? "(__carrel_records)" : "(__carrel_boxes)");
+	if (c->takes == TAKES_PATHS)
+		str_addf(out,
+			"complete -c carrel -n '__carrel_at %s' -a "
+			"'(__fish_complete_directories)'\n",
+			c->name);
+	if (c->hint == OPT_HINT_PRESET)
+		str_addf(out, form, c->name, 1, preset_names());
+	if (c->agents)
+		str_addf(out, form, c->name, 0,
+			mem_printf("%s (__carrel_agents)", client_names()));
+}
+
 void complete_fish(struct str *out)
 {
 	str_add(out, fish_head);
@@ -370,11 +510,7 @@ void complete_fish(struct str *out)
 		const char *words = words_of(c);
 
 		fish_options(out, c->name, c->opts);
-		if (c->takes == TAKES_BOX)
-			str_addf(out,
-				"complete -c carrel -n '__carrel_at %s' "
-				"-a '(__carrel_boxes)'\n",
-				c->name);
+		fish_places(out, c);
 		if (words)
 			str_addf(out, "complete -c carrel -n '__carrel_at %s' -a '%s'\n",
 				c->name, words);

@@ -13,4 +13,7 @@ struct fault;
  */
 int confirm(const char *question, struct fault *f);
 
+/* The same with " [y/N/?] ": the answer ? shows `more`, and the question is asked again. */
+int confirm_showing(const char *question, const char *ask, const char *more, struct fault *f);
+
 #endif

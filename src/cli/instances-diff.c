@@ -1,16 +1,17 @@
 /*
- * cli/instances-diff.c - carrel instances diff, and take
+ * cli/instances-diff.c - carrel instances diff, take, and drop
  *
- * Whatever is shown here was written by a box: names and contents are made visible, and
- * nothing of it is believed. Only a person at a terminal can take something over: no option
- * does, or what runs in a box could wait for a script that does.
+ * A box wrote everything shown here: names and contents are made visible, and nothing of it is
+ * believed. Only a person at a terminal can take something over. No option does it, or code in
+ * a box could wait for a script that does. Dropping gives a box only what is the user's
+ * already, so a script may do it.
  */
 #include "cli/cmd.h"
 #include "cli/confirm.h"
 #include "cli/instances.h"
 #include "harness/harness.h"
-#include "run/survey.h"
-#include "state/changes.h"
+#include "host/survey.h"
+#include "overlay/changes.h"
 #include "state/instance.h"
 #include "base/diff.h"
 #include "base/fault.h"
@@ -23,7 +24,7 @@
 
 #define RUNS "would run as you, outside of any box"
 
-/* What a client runs or obeys; the first that fits. As path_match() has it. */
+/* What a client runs or obeys; the first match counts. As for path_match(). */
 static const struct {
 	const char *pattern, *what;
 } loud[] = {
@@ -68,7 +69,7 @@ static const struct {
 	{ "output-styles/**", "instructions that sessions of yours would obey" },
 };
 
-/* What is to be said loudly about it; or NULL. */
+/* A warning to show with it; or NULL. */
 static const char *danger(const struct change *c)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(loud); i++) {
@@ -102,7 +103,9 @@ static bool is_login(const struct known_part *p, const struct change *c)
 	return p->harness->login && !strcmp(path_join(p->path, c->name), p->harness->login);
 }
 
-/* Every box gets it from the user's own: nobody sees what the last one wrote there. */
+/*
+ * Every box gets it anew from the user's own file: nobody sees what the last box wrote there.
+ */
 static bool is_made_anew(const struct known_part *p, const struct change *c)
 {
 	const char *config = p->harness->config;
@@ -160,6 +163,12 @@ static void add_contents(struct str *out, const struct known_part *p, const stru
 		diff_add(out, c->users.text, c->users.n, c->box.text, c->box.n, "    ");
 }
 
+/* The user changed it after the box did, and boxes still see their own version. */
+static bool is_outdated(const struct known_part *p, const struct change *c)
+{
+	return c->outdated && !is_login(p, c);
+}
+
 static void add_change(struct str *out, const struct known_part *p, const struct change *c)
 {
 	const char *what = danger(c);
@@ -168,6 +177,10 @@ static void add_change(struct str *out, const struct known_part *p, const struct
 		str_visible(c->name));
 	if (what)
 		str_addf(out, "  ! %s\n", what);
+	if (is_outdated(p, c))
+		str_add(out,
+			"  changed by you since: - is yours, + is what boxes see; `drop` gives "
+			"them yours\n");
 }
 
 /* ---- diff ---- */
@@ -207,6 +220,7 @@ static void json_change(struct json *j, const struct known_part *p, const struct
 	json_string(j, "name", mem_printf("~/%s/%s", p->path, c->name));
 	json_string(j, "change", verb(c));
 	json_string(j, "danger", danger(c));
+	json_bool(j, "outdated", is_outdated(p, c));
 	json_side(j, "yours", &c->users);
 	json_side(j, "boxes", &c->box);
 	json_string(j, "diff", diff.len ? diff.p : NULL);
@@ -257,9 +271,11 @@ int instances_diff(const struct instances_args *a, int argc, char **argv)
 	return out.len ? cmd_print(&out) : 0;
 }
 
-/* ---- take ---- */
+/* ---- take, drop ---- */
 
-/* What one word means: a file, or all that was changed in a directory. */
+enum what { TAKE, DROP };
+
+/* What one word means: a file, or all changes in a directory. */
 struct taken {
 	const struct known_part *part;
 	const char *name;
@@ -279,8 +295,8 @@ static const char *name_in(const struct known_part *p, const char *word)
 	return path_within(path, shown) ? path_below(path, shown) : NULL;
 }
 
-static int find_taken(const known_parts *parts, const char *word, struct taken *ret,
-	struct fault *f)
+static int find_taken(const known_parts *parts, enum what what, const char *word,
+	struct taken *ret, struct fault *f)
 {
 	vec_each(p, parts) {
 		struct taken t = { .part = p, .name = name_in(p, word) };
@@ -295,8 +311,8 @@ static int find_taken(const known_parts *parts, const char *word, struct taken *
 				str_visible(word), p->harness->config);
 			return fault_fix(f, "Change that yourself.");
 		}
-		/* Before anybody is asked: of a directory it is all or nothing. */
-		if (rc == 0)
+		/* Before asking anybody: a directory is taken whole or not at all. */
+		if (rc == 0 && what == TAKE)
 			rc = changes_takable(&t.changes, f);
 		if (rc == 0)
 			*ret = t;
@@ -328,7 +344,7 @@ static int ask(const struct taken *t, struct fault *f)
 	return answer;
 }
 
-/* 1: it was, 0: it was not wanted. */
+/* 1: taken, 0: the user said no. */
 static int take_one(const struct taken *t, struct fault *f)
 {
 	const char *users = t->part->layers.users;
@@ -350,9 +366,47 @@ static int take_one(const struct taken *t, struct fault *f)
 	return rc;
 }
 
-static int prepare(const struct instance *i, int argc, char **argv, known_parts *parts,
+static int ask_drop(const struct taken *t, struct fault *f)
+{
+	struct str question = { 0 };
+	int answer;
+
+	vec_each(c, &t->changes) {
+		add_change(&question, t->part, c);
+		add_contents(&question, t->part, c);
+	}
+	str_addf(&question, "\nForget what boxes made of %s, and show them yours?",
+		str_visible(path_join(t->part->layers.users, t->name)));
+	answer = confirm(question.p, f);
+	if (answer < 0) {
+		fault_set(f, 0, "nothing was dropped: there is no terminal to ask on");
+		return fault_fix(f, "Pass -y to drop it without asking.");
+	}
+	return answer;
+}
+
+/* 1: dropped, 0: the user said no. */
+static int drop_one(const struct taken *t, bool yes, struct fault *f)
+{
+	const char *shown = str_visible(path_join(t->part->layers.users, t->name));
+	struct str out = { 0 };
+	int rc = yes ? 1 : ask_drop(t, f);
+
+	if (rc == 0)
+		cmd_note(mem_printf("%s was not dropped", shown));
+	if (rc <= 0)
+		return rc;
+	rc = changes_drop(&t->part->layers, t->name, &t->changes, f);
+	if (rc < 0)
+		return rc;
+	str_addf(&out, "%s: the next box sees yours\n", shown);
+	return cmd_print(&out) ? fault_set(f, 0, "standard output") : 1;
+}
+
+static int prepare(const struct instance *i, enum what what, int argc, char **argv,
 	struct taken *ret, struct fault *f)
 {
+	known_parts *parts = mem_alloc(sizeof(*parts)); /* the results point into it */
 	int rc = 0;
 
 	if (!argc)
@@ -364,28 +418,37 @@ static int prepare(const struct instance *i, int argc, char **argv, known_parts 
 	}
 	instances_parts(i, parts);
 	for (int n = 0; rc == 0 && n < argc; n++)
-		rc = find_taken(parts, argv[n], &ret[n], f);
+		rc = find_taken(parts, what, argv[n], &ret[n], f);
 	return rc;
 }
 
-int instances_take(const struct instances_args *a, int argc, char **argv)
+static int take_or_drop(enum what what, bool yes, int argc, char **argv)
 {
 	struct taken *files = mem_alloc((size_t)(argc + 1) * sizeof(*files));
 	bool named = argc > 1 && instances_is_id(argv[0]), all = true;
-	known_parts parts = { 0 };
 	struct fault f = { 0 };
 	struct instance i;
 	int rc = instances_pick(named ? argv[0] : NULL, &i, &f);
 
-	(void)a;
 	argc -= named, argv += named;
 	if (rc == 0)
-		rc = prepare(&i, argc, argv, &parts, files, &f);
+		rc = prepare(&i, what, argc, argv, files, &f);
 	for (int n = 0; rc >= 0 && n < argc; n++) {
-		rc = take_one(&files[n], &f);
+		rc = what == TAKE ? take_one(&files[n], &f) : drop_one(&files[n], yes, &f);
 		all &= rc > 0;
 	}
 	if (rc < 0)
 		return cmd_fail(&f);
 	return all ? 0 : EXIT_CARREL;
+}
+
+int instances_take(const struct instances_args *a, int argc, char **argv)
+{
+	(void)a;
+	return take_or_drop(TAKE, false, argc, argv);
+}
+
+int instances_drop(const struct instances_args *a, int argc, char **argv)
+{
+	return take_or_drop(DROP, a->yes, argc, argv);
 }

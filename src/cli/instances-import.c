@@ -3,7 +3,7 @@
  */
 #include "cli/cmd.h"
 #include "cli/instances.h"
-#include "run/survey.h"
+#include "host/survey.h"
 #include "state/import.h"
 #include "base/fault.h"
 #include "base/path.h"

@@ -1,9 +1,9 @@
 /*
  * cli/instances-set.c - carrel instances set
  *
- * Changes are made on the tree, which is written out and read back, so that what is checked
- * is byte for byte what will be on disk: against the key table, and as a start would. Comments
- * in a file that was edited by hand do not survive that.
+ * Changes are made on the tree, which is written out and read back. So what is checked is byte
+ * for byte what will be on disk: against the key table, and as a start would check it. Comments
+ * in a file that was edited by hand are lost.
  */
 #include "cli/cmd.h"
 #include "cli/instances.h"
@@ -19,6 +19,7 @@
 #include "base/path.h"
 #include "base/str.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/file.h>
 
@@ -118,7 +119,7 @@ static bool fits(const struct key *k, enum json_type type)
 	}
 }
 
-/* JSON where that is what the key wants, else the text itself. */
+/* JSON where the key expects it, else the text itself. */
 static struct json_value *value_of(const struct key *k, const char *text)
 {
 	struct json_value *v = mem_alloc(sizeof(*v));
@@ -135,7 +136,7 @@ static struct json_value *value_of(const struct key *k, const char *text)
 
 static const struct key variable = { .name = "variable", .type = KEY_STRING };
 
-/* The object under a key, made if need be. */
+/* The object under a key, made if needed. */
 static struct json_value *object_at(struct json_value *in, const struct key *k)
 {
 	struct json_value *have = *find(in, k->name), *made = mem_alloc(sizeof(*made));
@@ -149,7 +150,7 @@ static struct json_value *object_at(struct json_value *in, const struct key *k)
 	return made;
 }
 
-/* value NULL: take it back. False: it was not there. */
+/* value NULL: remove it. False: it was not set. */
 static bool change(struct json_value *in, const struct key *keys, const char *path,
 	const char *value)
 {
@@ -181,7 +182,7 @@ static bool change(struct json_value *in, const struct key *keys, const char *pa
 
 /* ---- the file ---- */
 
-/* Keys that are wrong do not keep it from being changed, or `KEY=` could not mend it. */
+/* Invalid keys do not prevent a change, or `KEY=` could not fix them. */
 static int load(const char *dir, struct json_value **ret, problems *bad)
 {
 	problems said = { 0 };
@@ -218,7 +219,34 @@ static void check(const char *text, problems *bad)
 		agent_check_settings(&file, bad);
 }
 
-/* quiet: what was not set is not mentioned. */
+static const struct key *key_at(const struct key *keys, const char *path)
+{
+	size_t n = strcspn(path, ".");
+	const struct key *k = key_find(keys, mem_strndup(path, n));
+
+	return k && path[n] ? k->type == KEY_OBJECT ? key_at(k->keys, path + n + 1) : NULL : k;
+}
+
+/* A list is written as JSON, which nobody guesses: show it with the user's own words. */
+static int check_list(const char *key, const char *value, struct fault *f)
+{
+	const struct key *k = key_at(agent_keys, key);
+	struct str list = { 0 };
+
+	if (!k || k->type != KEY_STRINGS || value_of(k, value)->type == JSON_LIST)
+		return 0;
+	if (strpbrk(value, "[]\"'\\"))
+		value = "a,b";
+	for (const char *end; *value; value = end + (*end == ',')) {
+		end = value + strcspn(value, ",");
+		str_addf(&list, "%s\"%.*s\"", list.len ? ", " : "", (int)(end - value), value);
+	}
+	fault_set(f, 0, "%s: expected a list", key);
+	return fault_fix(f, "As in: carrel instances set '%s=[%s]'", key,
+		str_visible(list.len ? list.p : ""));
+}
+
+/* quiet: do not mention keys that were not set. */
 static int apply(struct json_value *tree, int argc, char **argv, bool quiet, struct fault *f)
 {
 	for (int i = 0; i < argc; i++) {
@@ -229,6 +257,8 @@ static int apply(struct json_value *tree, int argc, char **argv, bool quiet, str
 			return fault_fix(f, "As in: carrel instances set model=opus");
 		}
 		key = mem_strndup(argv[i], (size_t)(value - argv[i]));
+		if (value[1] && check_list(key, value + 1, f) < 0)
+			return -EINVAL;
 		if (!change(tree, agent_keys, key, value[1] ? value + 1 : NULL) && !quiet)
 			cmd_note(mem_printf("%s was not set", str_visible(key)));
 	}
@@ -246,7 +276,7 @@ static bool only_takes_back(int argc, char **argv)
 	return true;
 }
 
-/* What the file would be. Of several keys that are wrong, one may be taken back alone. */
+/* The new contents of the file. Of several invalid keys, one may be removed alone. */
 static int prepare(const char *dir, int argc, char **argv, bool quiet, const char **ret,
 	problems *bad, struct fault *f)
 {
@@ -267,7 +297,7 @@ static int prepare(const char *dir, int argc, char **argv, bool quiet, const cha
 	return 0;
 }
 
-/* Tried before anything is made; then in earnest, with those who do the same kept out. */
+/* Try it before anything is made, then do it under a lock. */
 static int edit(const struct project *p, int argc, char **argv, problems *bad, struct fault *f)
 {
 	auto_close int held = -1, lock = -1;
@@ -286,7 +316,7 @@ static int edit(const struct project *p, int argc, char **argv, problems *bad, s
 	return rc < 0 ? rc : instance_write(dir, NAME, text, f);
 }
 
-/* The project: of the instance that is named, or of the working directory. */
+/* The project of the instance that is named, or of the working directory. */
 static int find_project(const char *id, struct project *ret, struct fault *f)
 {
 	struct instance i;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "state/instance.h"
-#include "state/layers.h"
+#include "overlay/layers.h"
 
 struct fault;
 struct harness;
@@ -16,21 +16,22 @@ struct instances_args {
 	bool json, dry, yes;
 };
 
-/* What comes after the word; the exit code. */
+/* argv: the words after the subcommand. They return the exit code. */
 int instances_diff(const struct instances_args *a, int argc, char **argv);
 int instances_take(const struct instances_args *a, int argc, char **argv);
+int instances_drop(const struct instances_args *a, int argc, char **argv);
 int instances_set(const struct instances_args *a, int argc, char **argv);
 int instances_import(const struct instances_args *a, int argc, char **argv);
 
 /* ---- for these files ---- */
 
-/* Is it the beginning of an instance's id, and not perhaps something else? */
+/* Is it the beginning of an instance's id, and certainly nothing else? */
 bool instances_is_id(const char *word);
 
 /* The instance of that id, or of the working directory (NULL), if it can be used. */
 int instances_pick(const char *id, struct instance *ret, struct fault *f);
 
-/* A part of an instance that has layers, and what of the user's they lie on. */
+/* A part of an instance that has layers, and the user's directory below them. */
 struct known_part {
 	const struct harness *harness;
 	const char *path; /* below home */

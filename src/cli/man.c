@@ -24,14 +24,16 @@ struct entry {
 
 static const char description[] =
 	"`carrel` runs a program, such as a coding agent, a build or somebody else's script, "
-	"in a box: with its own home, the directory it works in, the system's programs, and of "
-	"the rest of the machine only what was asked for. It needs no root, no daemon and no "
-	"image; a box starts in milliseconds and leaves nothing behind.\n"
+	"in a box. The box has its own home, the directory it works in, the system's programs, "
+	"and nothing else of the machine but what you ask for. It needs no root, no daemon and "
+	"no image; a box starts in milliseconds and leaves nothing behind.\n"
 	"\n"
-	"What a box will be is decided first, as a plan: the command, its environment, every "
-	"mount in order, namespaces, limits and layers. The plan is shown and confirmed, and "
-	"what was shown is what is done. When a layer of the box cannot be had on this machine "
-	"the box does not start; `carrel check` tries each and says what to do.";
+	"carrel first makes a plan of the box: the command, its environment, every mount in "
+	"order, namespaces, limits and layers. It shows a short form of the plan and asks, "
+	"unless you agreed to the same plan before. Then it does exactly what the plan says. "
+	"If "
+	"a layer of the box does not work on this machine, the box does not start; `carrel "
+	"check` tries each and says what to do.";
 
 static const struct entry exit_status[] = {
 	{ "0-255", "The exit code of the command in the box." },
@@ -48,7 +50,7 @@ static const struct entry environment[] = {
 	{ "CARREL_DRY_RUN",
 		"Set to anything but `0` and nothing at all, the same as `--dry-run`." },
 	{ "CARREL_TRUST",
-		"The SHA-256 of a project's manifest that is approved for this once." },
+		"The SHA-256 of a project's manifest, to approve it for this start." },
 	{ "CARREL_BOX", "Set inside a box to its name." },
 	{ "NO_COLOR", "Set to anything, no colours and no bold text are written." },
 };
@@ -70,6 +72,8 @@ static const struct entry files[] = {
 		"(`~/.config/carrel/allow`)." },
 	{ "$XDG_STATE_HOME/carrel/trust",
 		"Which manifests were approved (`~/.local/state/carrel/trust`)." },
+	{ "$XDG_STATE_HOME/carrel/agreed",
+		"Which plans you agreed to, by project (`~/.local/state/carrel/agreed`)." },
 	{ "$XDG_STATE_HOME/carrel/instances",
 		"What your own client keeps for each project "
 		"(`~/.local/state/carrel/instances`)." },
@@ -104,7 +108,7 @@ static void add_char(struct str *out, char c)
 	str_addc(out, c);
 }
 
-/* Text as it is, no byte of it a request or escape. */
+/* Text as it is, with every roff request and escape quoted. */
 static void add_text(struct str *out, const char *text, size_t n)
 {
 	if (n && *text == '.')
@@ -273,10 +277,26 @@ static const char *key_kind(const struct key *k)
 	return k->choices ? mem_printf("one of %s", k->choices) : kinds[k->type];
 }
 
+/* What separates the path of a key from the names of the keys below it. */
+static const char *key_below(const struct key *k)
+{
+	return k->type == KEY_MAP ? ".NAME" : k->type == KEY_OBJECTS ? "[]" : "";
+}
+
+/* A later key beside it with the same keys, which are listed there. */
+static const struct key *key_alike(const struct key *k)
+{
+	for (const struct key *other = k + 1; k->keys && other->name; other++)
+		if (other->keys == k->keys)
+			return other;
+	return NULL;
+}
+
 static void add_keys(struct str *out, const struct key *keys, const char *prefix)
 {
 	for (const struct key *k = keys; k->name; k++) {
 		const char *path = mem_printf("%s%s", prefix, k->name), *text;
+		const struct key *alike = key_alike(k);
 
 		str_add(out, ".TP\n\\fB");
 		add_text(out, path, strlen(path));
@@ -284,13 +304,12 @@ static void add_keys(struct str *out, const struct key *keys, const char *prefix
 		text = mem_printf("%s (%s%s%s%s)", k->doc, key_kind(k),
 			k->required ? "; needed" : "", k->standard ? "; default " : "",
 			k->standard ? k->standard : "");
+		if (alike)
+			text = mem_printf("%s Its keys are those of `%s%s%s`, below.", text,
+				prefix, alike->name, key_below(alike));
 		add_marked(out, text, strlen(text));
-		if (k->keys)
-			add_keys(out, k->keys,
-				mem_printf("%s%s.", path,
-					k->type == KEY_MAP               ? ".NAME"
-						: k->type == KEY_OBJECTS ? "[]"
-									 : ""));
+		if (k->keys && !alike)
+			add_keys(out, k->keys, mem_printf("%s%s.", path, key_below(k)));
 	}
 }
 

@@ -84,7 +84,7 @@ int opt_choose(const char *choices, const char *text, unsigned int *ret, struct 
 	return fault_set(f, 0, "expected %s%s", known.p, opt_suggest(text, names, n));
 }
 
-/* Put the option and its value in front of what its parser said. */
+/* Add the option and its value before the parser's message. */
 static int name_culprit(const struct opt *row, const char *text, struct fault *f)
 {
 	const char *expected = mem_strdup(f->text), *fix = mem_strdup(f->fix);
@@ -111,7 +111,7 @@ static int store(const struct parser *p, const struct opt *row, const char *text
 	return rc < 0 ? name_culprit(row, text, p->f) : 0;
 }
 
-/* text: what is glued to the option, or NULL; the value is then the next word. */
+/* text: what is attached to the option, or NULL; the value is then the next word. */
 static int store_or_take_next(struct parser *p, const struct opt *row, const char *text)
 {
 	if (!text && p->next == p->argc)
@@ -182,7 +182,7 @@ static int parse_letters(struct parser *p, const char *letters)
 	return 0;
 }
 
-/* Parse until "--" or, in that order of things, a word; words passed over go to *kept on. */
+/* Parse until "--" or, depending on the order, a word; skipped words are moved to *kept on. */
 static int parse_options(struct parser *p, enum opt_order order, int *kept, bool *ret_dashes)
 {
 	while (p->next < p->argc && !p->help) {

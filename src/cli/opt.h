@@ -34,7 +34,13 @@ enum opt_type {
 };
 
 /* What a shell offers as the value, beyond .choices and .stems. */
-enum opt_hint { OPT_HINT_NONE, OPT_HINT_FILE, OPT_HINT_DIR, OPT_HINT_ENV };
+enum opt_hint {
+	OPT_HINT_NONE,
+	OPT_HINT_FILE,
+	OPT_HINT_DIR,
+	OPT_HINT_ENV,
+	OPT_HINT_PRESET, /* "@github" and the like */
+};
 
 struct opt {
 	enum opt_type type;
@@ -46,7 +52,10 @@ struct opt {
 	const char *choices; /* "none|host": the only good values */
 	const char *stems;   /* "time=|pids=": how a good value may begin */
 	enum opt_hint hint;
-	/* On a bad value the fault says what was expected; option and value are added to it. */
+	/*
+	 * On a bad value the fault says what was expected; the caller adds the option and the
+	 * value.
+	 */
 	int (*call)(void *args, const char *text, struct fault *f);
 };
 
@@ -83,13 +92,13 @@ enum opt_order {
 	OPT_BEFORE_WORDS, /* the first word ends the options: a command may follow */
 };
 
-/* What was no option. */
+/* The words that are not options. */
 struct opt_rest {
 	int argc;
 	char **argv; /* NULL-terminated */
-	int words;   /* those of them that stood before a "--" */
+	int words;   /* how many of them come before a "--" */
 	bool dashes; /* a "--" was there */
-	bool help;   /* --help was asked for, and nothing after it was looked at */
+	bool help;   /* --help was given; nothing after it was read */
 };
 
 /*

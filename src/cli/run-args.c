@@ -1,25 +1,18 @@
 /*
- * cli/run-args.c - the options that run, plan and shell share, and what they lead to
+ * cli/run-args.c - the options that run, plan and shell share
  *
- * The parsers here check form only: whether a path exists or a variable is set is
- * the survey's and the resolver's to say. Each complaint says what was expected;
- * the option and the value are put in front of it by cli/opt.c.
+ * The parsers here check form only: the survey and the resolver check whether a path exists or
+ * a variable is set. Each error says what was expected; cli/opt.c adds the option and the
+ * value.
  */
 #include "cli/run-args.h"
-#include "cli/cmd.h"
-#include "cli/confirm.h"
 #include "cli/opt.h"
-#include "plan/plan.h"
-#include "manifest/trust.h"
-#include "run/agent.h"
-#include "run/run.h"
 #include "base/fault.h"
 #include "base/str.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- mounts ---- */
 
@@ -133,7 +126,7 @@ static int parse_network(void *args, const char *text, struct fault *f)
 	return 0;
 }
 
-/* The language of entries is read when all are there: net/policy.h. */
+/* Entries are parsed when all of them are known: net/policy/policy.h. */
 static int parse_allow(void *args, const char *text, struct fault *f)
 {
 	struct run_args *a = args;
@@ -163,6 +156,22 @@ static int parse_port(void *args, const char *text, struct fault *f)
 	if (problem)
 		return fault_set(f, 0, "%s", problem);
 	vec_push(&a->request.ports, text);
+	return 0;
+}
+
+/* The entry allows the service; `services` puts it on the box's own loopback. */
+static int parse_service(void *args, const char *text, struct fault *f)
+{
+	struct run_args *a = args;
+	unsigned short port;
+	const char *problem = service_problem(text, &port);
+
+	if (problem)
+		return fault_set(f, 0, "%s", problem);
+	vec_push(&a->request.services, text);
+	vec_push(&a->request.hosts,
+		((struct request_host){ .entry = mem_printf("host.internal:%u", port),
+			.origin = "--service" }));
 	return 0;
 }
 
@@ -210,46 +219,20 @@ static int parse_hide(void *args, const char *text, struct fault *f)
 
 /* ---- limits ---- */
 
-static bool parse_count(const char *text, unsigned long long *ret)
-{
-	return strspn(text, DIGITS) == strlen(text) && str_parse_size(text, ret);
-}
-
-static const struct limit {
-	const char *name;
-	size_t offset; /* in struct request_limits */
-	bool (*parse)(const char *text, unsigned long long *ret);
-	unsigned long long max; /* what the kernel or the arithmetic after us can take */
-	const char *expected;
-} limits[] = {
-	{ "time", offsetof(struct request_limits, time), str_parse_duration, 3650 * 86400ULL,
-		"a time such as 90s, 30m or 1h30m, at most 3650d" },
-	{ "pids", offsetof(struct request_limits, pids), parse_count, 1ULL << 22,
-		"a number from 1 to 4194304" },
-	{ "files", offsetof(struct request_limits, files), parse_count, 1ULL << 30,
-		"a number from 1 to 1073741824" },
-	{ "scratch", offsetof(struct request_limits, scratch), str_parse_size, 1ULL << 50,
-		"a size such as 512M or 2G, at most 1024T" },
-	{ "connections", offsetof(struct request_limits, connections), parse_count,
-		MOST_CONNECTIONS, "a number from 1 to 4096" },
-	{ "traffic", offsetof(struct request_limits, traffic), str_parse_size, 1ULL << 50,
-		"a size such as 500M or 10G, at most 1024T" },
-	{ "rate", offsetof(struct request_limits, rate), str_parse_size, 1ULL << 40,
-		"a size for each second, such as 500K or 10M, at most 1T" },
-};
-#define LIMIT_STEMS "time=|pids=|files=|scratch=|connections=|traffic=|rate="
+#define STEM(name, t, m, s, p, k) "|" #name "="
+#define LIMIT_STEMS               (LIMITS_OF_BOX(STEM) LIMITS_OF_NETWORK(STEM) + 1)
 
 static int unknown_limit(const char *name, struct fault *f)
 {
-	const char *names[ARRAY_SIZE(limits)];
+	VEC(const char *) names = { 0 };
 	struct str known = { 0 };
 
-	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-		names[i] = limits[i].name;
-		str_addf(&known, "%s%s", i ? ", " : "", names[i]);
+	for (const struct limit_row *l = limit_table; l->group != LIMIT_OF_NOBODY; l++) {
+		str_addf(&known, "%s%s", names.n ? ", " : "", l->name);
+		vec_push(&names, l->name);
 	}
 	return fault_set(f, 0, "unknown limit '%s'%s, expected KEY=VALUE with one of %s",
-		opt_shown(name), opt_suggest(name, names, ARRAY_SIZE(limits)), known.p);
+		opt_shown(name), opt_suggest(name, names.v, names.n), known.p);
 }
 
 static int parse_limit(void *args, const char *text, struct fault *f)
@@ -258,18 +241,29 @@ static int parse_limit(void *args, const char *text, struct fault *f)
 	size_t n = strcspn(text, "=");
 	const char *name = mem_strndup(text, n);
 
-	for (const struct limit *l = limits; l < limits + ARRAY_SIZE(limits); l++) {
-		unsigned long long value;
-
+	for (const struct limit_row *l = limit_table; l->group != LIMIT_OF_NOBODY; l++) {
 		if (strcmp(l->name, name) != 0)
 			continue;
-		/* None would be 0, and 0 in a request is the default. */
-		if (!text[n] || !l->parse(text + n + 1, &value) || !value || value > l->max)
-			return fault_set(f, 0, "expected %s=VALUE with %s", name, l->expected);
-		*(unsigned long long *)((char *)&a->request.limits + l->offset) = value;
+		if (!text[n] || !limit_set(&a->request.limits, l, text + n + 1))
+			return fault_set(f, 0, "expected %s=VALUE with %s %s", name, l->such,
+				l->most);
 		return 0;
 	}
 	return unknown_limit(name, f);
+}
+
+static int parse_restart(void *args, const char *text, struct fault *f)
+{
+	struct run_args *a = args;
+	const char *digits = text + strlen("on-failure:");
+	unsigned long n;
+	char *end;
+
+	if (!str_starts(text, "on-failure:") || *digits < '1' || *digits > '9' ||
+		(n = strtoul(digits, &end, 10)) > 1000 || *end)
+		return fault_set(f, 0, "expected on-failure:N, with N from 1 to 1000");
+	a->restarts = (unsigned int)n;
+	return 0;
 }
 
 /* ---- the table ---- */
@@ -285,15 +279,30 @@ const struct opt run_opts[] = {
 	OPT_STR('m', "manifest", struct run_args, manifest, "FILE",
 		"look for AGENT in FILE instead of carrel.json in the workspace",
 		.hint = OPT_HINT_FILE),
+	OPT_FLAG('d', "detach", struct run_args, detach,
+		"leave the box running on a terminal of its own, and print its name: see "
+		"`carrel attach`"),
+	OPT_CALL(0, "restart", parse_restart, "on-failure:N",
+		"with -d: start it again when it fails, at most N times",
+		.stems = "on-failure:"),
 	OPT_FLAG(0, "headless", struct run_args, headless,
 		"no conversation: the AGENT does what its prompt says and ends; always so "
 		"without a terminal"),
+	OPT_FLAG(0, "prompts", struct run_args, prompts,
+		"let the client ask for permission, as it does outside; in a box it asks for "
+		"none unless this or `permissions.skipPrompts` says otherwise"),
 	OPT_FLAG(0, "events", struct run_args, events,
 		"headless, and print the client's event stream, as JSON lines"),
 	OPT_STR(0, "workspace", struct run_args, request.workspace, "DIR",
 		"the directory to work in, writable in the box; the working directory if not "
 		"given",
 		.hint = OPT_HINT_DIR),
+	OPT_FLAG(0, "overlay", struct run_args, request.overlay,
+		"work on a copy-on-write copy of the workspace: nothing on the host changes; "
+		"see `carrel diff`"),
+	OPT_STR(0, "over", struct run_args, request.over, "BOX",
+		"work on the copy of the workspace that BOX, started with --overlay, has left; "
+		"what is written there is dropped"),
 	OPT_CALL(0, "mount", parse_mount, MOUNT_FORM,
 		"show SRC of the host at DST in the box, read-only unless rw; may be repeated",
 		.hint = OPT_HINT_FILE),
@@ -308,9 +317,10 @@ const struct opt run_opts[] = {
 		.choices = "none|allow|open|host"),
 	OPT_CALL(0, "allow", parse_allow, "HOST[:PORT]",
 		"let the box reach a host: example.org, *.example.org:443, 10.1.0.0/16:5432, "
-		"host.internal:8080 (of this machine), @github; may be repeated"),
+		"host.internal:8080 (of this machine), @github; may be repeated",
+		.hint = OPT_HINT_PRESET),
 	OPT_CALL(0, "deny", parse_deny, "HOST[:PORT]",
-		"refuse a host, whatever allows it; may be repeated"),
+		"refuse a host, whatever allows it; may be repeated", .hint = OPT_HINT_PRESET),
 	OPT_FLAG(0, "proxy", struct run_args, request.proxy,
 		"with --network allow or open: programs must ask a proxy in the box (HTTP "
 		"CONNECT or SOCKS5; its variables are set), for kernels without nf_tables or "
@@ -320,16 +330,21 @@ const struct opt run_opts[] = {
 	OPT_CALL(0, "port", parse_port, "[HOST:]BOX",
 		"let port HOST of this machine's loopback lead to port BOX of the box; may be "
 		"repeated"),
+	OPT_CALL(0, "service", parse_service, "PORT",
+		"let 127.0.0.1:PORT in the box be the service at 127.0.0.1:PORT of this "
+		"machine; may be repeated"),
 	OPT_CALL(0, "protect", parse_protect, "PATH|PATTERN",
 		"keep a path below the workspace read-only; !PATTERN takes back; may be "
 		"repeated",
 		.hint = OPT_HINT_FILE),
 	OPT_CALL(0, "hide", parse_hide, "PATH|PATTERN",
-		"keep a path below the workspace unreadable; !PATTERN takes back; may be "
+		"let a path below the workspace read as empty; !PATTERN takes back; may be "
 		"repeated",
 		.hint = OPT_HINT_FILE),
 	OPT_CALL(0, "limit", parse_limit, "KEY=VALUE",
-		"limit the box: time=30m, pids=512, files=1024 (open in each process), "
+		"limit the box: time=30m, pids=512, files=1024 (open in each process; a "
+		"quarter "
+		"less than you may have if not given), "
 		"scratch=2G (written outside the workspace); of a network with a broker: "
 		"connections=100, traffic=5G (in all), rate=10M (a second); may be repeated",
 		.stems = LIMIT_STEMS),
@@ -342,185 +357,9 @@ const struct opt run_opts[] = {
 	OPT_CHOICE(0, "engine", struct run_args, engine, "native", "what builds the box"),
 	OPT_STR(0, "record", struct run_args, record, "FILE",
 		"record the session to FILE, as an asciicast v2", .hint = OPT_HINT_FILE),
+	OPT_FLAG(0, "no-git-config", struct run_args, request.no_git,
+		"leave your git name, address, defaults and aliases out of the box"),
 	OPT_FLAG(0, "nest", struct run_args, request.nest,
 		"let boxes be built inside this one; its walls are weaker for it"),
 	OPT_END,
 };
-
-/* ---- what they lead to ---- */
-
-static int print_plan(const struct plan *p, bool json)
-{
-	struct str text = { 0 };
-
-	if (json)
-		plan_json(p, &text);
-	else
-		plan_print(p, cmd_colour(STDOUT_FILENO), &text);
-	return cmd_print(&text);
-}
-
-void run_args_line(struct run_args *a, int argc, char **argv)
-{
-	if (argc > 0)
-		a->request.argv = (const char *const *)argv;
-	if (a->agent ? !strcmp(a->agent, "mine") : argc == 0) {
-		a->mine = true;
-		a->agent = NULL;
-	}
-}
-
-/* Turn the agent's name, if there is one, into the rest of the request; 0 or an exit code. */
-static int load_agent(struct run_args *a, bool showing, struct agent_result *ret)
-{
-	const bool any = a->agent || a->mine;
-	struct fault f = { 0 };
-	struct agent_options o = {
-		.name = a->agent,
-		.manifest = a->manifest,
-		.args = a->request.argv,
-		.shell = a->shell,
-		/* A plan may go to a file and be that of a conversation all the same. */
-		.headless = any &&
-			(a->headless || a->events || !isatty(STDIN_FILENO) ||
-				(!showing && !isatty(STDOUT_FILENO))),
-		.events = a->events,
-	};
-
-	if (!any && (a->manifest || a->headless || a->events))
-		fault_set(&f, 0,
-			"-m, --headless and --events are for an agent, not for a command");
-	else if ((!any || agent_request(&o, &a->request, ret, &f) == 0) &&
-		request_settle(&a->request, &f) == 0)
-		return 0;
-	if (ret->bad.n)
-		return cmd_problems(ret->bad.v, ret->bad.n);
-	return cmd_fail(&f);
-}
-
-static void note_untrusted(const struct agent_result *agent)
-{
-	if (agent->untrusted)
-		cmd_note(mem_printf("%s is not approved: it can be shown, not started",
-			str_visible(agent->untrusted->path)));
-}
-
-int run_args_show(struct run_args *a)
-{
-	struct agent_result agent = { 0 };
-	struct fault f = { 0 };
-	const struct plan *plan = NULL;
-	int code = load_agent(a, true, &agent);
-
-	if (code)
-		return code;
-	if (run_plan(&a->request, RUN_TO_SHOW, &plan, &f) < 0)
-		return cmd_fail(&f);
-	note_untrusted(&agent);
-	return print_plan(plan, a->json);
-}
-
-/* Anything but 0 and nothing at all: who set it wanted nothing to be started. */
-static bool dry_by_environment(void)
-{
-	const char *value = getenv("CARREL_DRY_RUN");
-
-	return value && *value && strcmp(value, "0") != 0;
-}
-
-/* What a manifest that is not approved grants, or what changed; before the plan. */
-static int show_trust(const struct manifest_file *file, struct trust_state *ret,
-	struct str *out, struct fault *f)
-{
-	int rc = trust_check(file->path, file->bytes, file->size, file->tree, ret, f);
-
-	if (rc < 0)
-		return rc;
-	str_addf(out, "%s %s:\n", str_visible(file->path),
-		ret->is == TRUST_NEW ? "was not approved yet; it grants"
-				     : "has changed since you approved it");
-	trust_show(ret, out);
-	str_addc(out, '\n');
-	return 0;
-}
-
-/* 0 when the user said yes to the plan, and with it to a manifest that is new or changed. */
-static int ask(const struct plan *p, const struct manifest_file *untrusted, struct fault *f)
-{
-	struct str question = { 0 };
-	struct trust_state trust;
-	int rc = untrusted ? show_trust(untrusted, &trust, &question, f) : 0;
-
-	if (rc < 0)
-		return rc;
-	plan_print(p, cmd_colour(STDERR_FILENO), &question);
-	str_add(&question,
-		untrusted ? "\nApprove the manifest and start this box?" : "\nStart this box?");
-	rc = confirm(question.p, f);
-	if (rc < 0)
-		return rc;
-	if (!rc)
-		return fault_set(f, 0, "not started");
-	return untrusted ? trust_give(untrusted->path, &trust, f) : 0;
-}
-
-static int not_approved(const struct agent_result *agent, struct fault *f)
-{
-	fault_set(f, 0, "%s %s", str_visible(agent->untrusted->path),
-		agent->trust.is == TRUST_NEW ? "is not approved, and -y does not approve it"
-					     : "has changed since it was approved");
-	return fault_fix(f,
-		"See what it grants and approve it: carrel trust; or for this once: "
-		"CARREL_TRUST=%s",
-		agent->trust.hash);
-}
-
-/* Plan, show and ask, as far as that is wanted. */
-static int agree(const struct run_args *a, const struct agent_result *agent,
-	const struct plan **ret, struct fault *f)
-{
-	int rc;
-
-	if (a->yes)
-		return agent->untrusted ? not_approved(agent, f) : 0;
-	rc = run_plan(&a->request, RUN_TO_START, ret, f);
-	return rc < 0 ? rc : ask(*ret, agent->untrusted, f);
-}
-
-/* The exit code for a box that did not come to be; see the manual's EXIT STATUS. */
-static int fail_box(const struct fault *f)
-{
-	cmd_fail(f);
-	if (strcmp(f->step, "exec") != 0)
-		return EXIT_CARREL;
-	return f->err == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXEC;
-}
-
-int run_args_start(struct run_args *a)
-{
-	struct run_options options = { .record = a->record, .note = cmd_note };
-	struct agent_result agent = { 0 };
-	struct run_result result = { 0 };
-	struct fault f = { 0 };
-	const struct plan *plan = NULL;
-	int code;
-
-	if (a->dry || dry_by_environment())
-		return run_args_show(a);
-	if (a->json) {
-		fault_set(&f, 0, "--json prints a plan and needs -n");
-		fault_fix(&f, "Use `carrel plan --json`, or add -n.");
-		return cmd_fail(&f);
-	}
-	code = load_agent(a, false, &agent);
-	if (code)
-		return code;
-	if (agree(a, &agent, &plan, &f) < 0)
-		code = cmd_fail(&f);
-	else if (run_box(&a->request, plan, &options, &result, &f) < 0)
-		code = fail_box(&f);
-	run_release(&result.notes);
-	vec_each(line, &result.notes)
-		cmd_note(*line);
-	return code ? code : result.code;
-}

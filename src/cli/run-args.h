@@ -16,14 +16,19 @@ struct run_args {
 	const char *agent; /* first: the word before "--" */
 	struct request request;
 	const char *manifest;
-	bool headless, events, shell;
-	bool mine; /* neither an agent nor a command: the user's own client */
+	bool headless, events, shell, prompts;
+	bool mine;          /* neither an agent nor a command: the user's own client */
+	const char *client; /* which client; NULL: the one "mine" names */
 	const char *record;
 	unsigned int engine; /* which of the engines; there is one */
 	bool dry, yes, json;
+	bool detach;
+	unsigned int restarts; /* after failures, at most */
 };
 
 extern const struct opt run_opts[];
+
+/* ---- start.c ---- */
 
 /* Take what is left of the command line: the agent's further arguments, or a command. */
 void run_args_line(struct run_args *a, int argc, char **argv);
@@ -31,7 +36,7 @@ void run_args_line(struct run_args *a, int argc, char **argv);
 /* Print the plan of what was asked, as text or JSON; the exit code. */
 int run_args_show(struct run_args *a);
 
-/* Plan it, show and ask unless told not to, run it; the exit code. */
+/* Plan it, show and ask unless that was agreed to before, run it; the exit code. */
 int run_args_start(struct run_args *a);
 
 #endif

@@ -2,7 +2,7 @@
  * harness/assemble.c - what all clients have in common
  */
 #include "harness/harness.h"
-#include "harness/env.h"
+#include "harness/env-forms.h"
 #include "manifest/manifest.h"
 #include "plan/layout.h"
 #include "plan/request.h"
@@ -25,7 +25,7 @@ const struct harness *harness_find(const char *name)
 
 /* ---- what cannot be ---- */
 
-/* One declaration that a client may be unable to follow. */
+/* One declaration that a client may not support. */
 struct claim {
 	const char *key;
 	const struct json_value *at; /* NULL: not declared */
@@ -78,30 +78,23 @@ static void check_client(const struct harness *h, const struct agent *a, problem
 			"is missing: it is what harness \"command\" runs");
 }
 
-/* What the manifest can say already and the box cannot do yet. Never ignored. */
-static void check_version(const struct agent *a, problems *bad)
+static void refuse_key(const struct agent *a, const char *key, problems *bad)
 {
-	const struct {
-		const char *key;
-		bool said;
-	} later[] = {
-		{ "workspace.mode", is_said(&a->workspace.mode, "overlay") },
-		{ "limits.memory", a->limits.memory },
-		{ "limits.cpus", a->limits.cpus > 0 },
-		{ "limits.disk", a->limits.disk },
-		{ "limits.usd", a->limits.usd > 0 },
-		{ "limits.tokens", a->limits.tokens },
-		{ "image", a->image.text && !is_said(&a->image, "host") },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(later); i++)
-		if (later[i].said)
-			manifest_problem(bad, manifest_at(a, later[i].key),
-				manifest_field(a, later[i].key),
-				"this version of carrel cannot do it");
+	manifest_problem(bad, manifest_at(a, key), manifest_field(a, key),
+		"this version of carrel cannot do it");
 }
 
-/* The user's own things, or declared ones; both together would be neither. */
+/* Keys that the manifest accepts but the box cannot obey yet. They are never ignored. */
+static void check_version(const struct agent *a, problems *bad)
+{
+	for (const struct limit_row *l = limit_first(LIMIT_OF_NOBODY); l; l = limit_next(l))
+		if (limit_is_set(&a->limits, l))
+			refuse_key(a, mem_printf("limits.%s", l->name), bad);
+	if (a->image.text && !is_said(&a->image, "host"))
+		refuse_key(a, "image", bad);
+}
+
+/* A home holds the user's own files or declared ones, never both. */
 static void check_mine(const struct harness *h, const struct agent *a, problems *bad)
 {
 	const struct {
@@ -230,7 +223,7 @@ const char *harness_value(struct request *r, const struct named *env, const char
 {
 	struct request_env e = env_entry(env->name, &env->value, field);
 
-	/* Literals, too: the plan shows files, and never a variable's value. */
+	/* Literals too: the plan shows files, but never a variable's value. */
 	return as_variable(r, e, form);
 }
 
@@ -241,7 +234,10 @@ const char *harness_program(const struct said *command, const char *path)
 
 /* ---- what is the same for all ---- */
 
-/* Show a path of the host at its own place, read-only; in the workspace it is kept so. */
+/*
+ * Mount a path of the host read-only at its own place; inside the workspace it is protected
+ * instead.
+ */
 static void show(const struct job *job, struct request *r, const char *path, const char *why)
 {
 	if (!path || layout_in_system(path))
@@ -304,8 +300,8 @@ static void add_mounts(const struct job *job, struct request *r)
 }
 
 /*
- * What was made for the agent stays as it was made: where the client looks for skills, nothing
- * can be added, and the directory around its role cannot be put aside for another.
+ * Keep what was made for the agent as it is: nothing can be added where the client looks for
+ * skills, and the directory around the role cannot be replaced.
  */
 static void add_seals(const struct harness *h, struct request *r)
 {
@@ -341,7 +337,7 @@ static void add_role(const struct harness *h, const struct job *job, struct requ
 				.secret = true }));
 }
 
-/* The prompt is a file: in an argument every user of the machine could read it. */
+/* The prompt goes into a file: every user of the machine could read an argument. */
 static void add_prompt(const struct job *job, struct request *r)
 {
 	if (!job->agent->prompt.text)
@@ -356,7 +352,7 @@ static void add_prompt(const struct job *job, struct request *r)
 		r->input = HARNESS_PROMPT;
 }
 
-/* What the command line said, which wins, after what the client and the manifest say. */
+/* The command line wins, so its variables come after those of the client and the manifest. */
 static void add_env(const struct harness *h, const struct job *job, struct request *r)
 {
 	const struct agent *a = job->agent;
@@ -383,11 +379,28 @@ static void add_names(const said_vec *from, name_vec *to)
 		vec_push(to, s->text);
 }
 
-static const struct request_agent *summary(const struct harness *h, const struct agent *a)
+static size_t count_words(const char *const *words)
+{
+	size_t n = 0;
+
+	while (words && words[n])
+		n++;
+	return n;
+}
+
+static const struct request_agent *summary(const struct harness *h, const struct job *job)
 {
 	struct request_agent *s = mem_alloc(sizeof(*s));
+	const struct agent *a = job->agent;
 
 	s->name = a->name.text;
+	s->title = h->program ? h->title : NULL;
+	s->own = a->mine;
+	s->login = job->login_name;
+	s->login_until = job->login_until;
+	s->typed = count_words(job->args) - harness_says_run(h, job);
+	if (h->program)
+		s->prompts = a->permissions.skip_prompts == FLAG_OFF ? PROMPTS_ON : PROMPTS_OFF;
 	s->harness = h->name;
 	s->model = a->model.text;
 	s->prompt = a->prompt.text;
@@ -401,22 +414,9 @@ static const struct request_agent *summary(const struct harness *h, const struct
 
 static void add_limits(const struct agent *a, struct request *r)
 {
-	if (!r->limits.time)
-		r->limits.time = a->limits.time;
-	if (!r->limits.pids)
-		r->limits.pids = a->limits.pids;
-	if (!r->limits.files)
-		r->limits.files = a->limits.files;
-	if (!r->limits.scratch)
-		r->limits.scratch = a->limits.scratch;
-	if (!network_is_brokered(r->network))
-		return;
-	if (!r->limits.connections)
-		r->limits.connections = a->limits.connections;
-	if (!r->limits.traffic)
-		r->limits.traffic = a->limits.traffic;
-	if (!r->limits.rate)
-		r->limits.rate = a->limits.rate;
+	limit_inherit(&r->limits, &a->limits, LIMIT_OF_BOX);
+	if (network_is_brokered(r->network))
+		limit_inherit(&r->limits, &a->limits, LIMIT_OF_NETWORK);
 }
 
 /* The user's own configuration, through the layers that are kept for this project. */
@@ -441,6 +441,28 @@ static void add_mine(const struct harness *h, const struct job *job, struct requ
 	}
 }
 
+bool harness_says_run(const struct harness *h, const struct job *job)
+{
+	const char *first = job->args ? job->args[0] : NULL;
+
+	for (size_t i = 0; first && h->run_words && h->run_words[i]; i++)
+		if (!strcmp(first, h->run_words[i]))
+			return true;
+	return false;
+}
+
+/* The last rule about a path decides, and the command line comes last. */
+static void put_first(const said_vec *declared, name_vec *rules)
+{
+	const name_vec asked = *rules;
+
+	memset(rules, 0, sizeof(*rules));
+	vec_each(d, declared)
+		vec_push(rules, d->text);
+	vec_each(rule, &asked)
+		vec_push(rules, *rule);
+}
+
 void harness_assemble(const struct harness *h, const struct job *job, struct request *r)
 {
 	const struct agent *a = job->agent;
@@ -448,15 +470,14 @@ void harness_assemble(const struct harness *h, const struct job *job, struct req
 	name_vec argv = { 0 };
 
 	memset(&r->env, 0, sizeof(r->env));
-	r->agent = summary(h, a);
+	r->agent = summary(h, job);
 	harness_network(h, job, r);
 	add_limits(a, r);
 	if (!r->uid)
 		r->uid = a->uid;
-	vec_each(p, &a->workspace.protect)
-		vec_push(&r->protect, p->text);
-	vec_each(p, &a->workspace.hide)
-		vec_push(&r->hide, p->text);
+	r->overlay |= is_said(&a->workspace.mode, "overlay");
+	put_first(&a->workspace.protect, &r->protect);
+	put_first(&a->workspace.hide, &r->hide);
 	add_mounts(job, r);
 	add_prompt(job, r);
 	if (job->kind == HOME_DECLARED) {
@@ -470,7 +491,8 @@ void harness_assemble(const struct harness *h, const struct job *job, struct req
 	}
 	for (size_t i = 0; i < a->args.n; i++)
 		vec_push(&argv, a->args.v[i].text);
-	for (size_t i = 0; job->args && job->args[i]; i++)
+	/* start_args() has put the client's own word before our options. */
+	for (size_t i = harness_says_run(h, job); job->args && job->args[i]; i++)
 		vec_push(&argv, job->args[i]);
 	vec_push(&argv, NULL);
 	r->argv = argv.v;

@@ -1,16 +1,16 @@
 /*
  * harness/claude.c - Claude Code
  *
- * The box's home is made anew for each start, so "user" is the source of settings that holds
- * exactly what was declared; the project's own settings, skills, agents, hooks and MCP
- * servers (source "project") stay out, and with them what an ancestor directory has. Its
- * CLAUDE.md does come in, through --add-dir. Not used: --bare, which breaks OAuth and hides
- * skills, and --strict-mcp-config, which strips the servers of plugins. --allowedTools limits
- * nothing where prompts are skipped; --tools does.
+ * Each start makes the box's home anew, so the settings source "user" holds exactly what was
+ * declared. The project's own settings, skills, agents, hooks and MCP servers (source
+ * "project") stay out, and so do those of parent directories. Its CLAUDE.md does come in,
+ * through --add-dir. Not used: --bare, which breaks OAuth and hides skills, and
+ * --strict-mcp-config, which removes the servers of plugins. --allowedTools limits nothing
+ * where prompts are skipped; --tools does.
  */
 #include "harness/harness.h"
-#include "harness/event.h"
-#include "harness/login.h"
+#include "harness/json-event.h"
+#include "harness/login-file.h"
 #include "manifest/manifest.h"
 #include "plan/request.h"
 #include "base/json-read.h"
@@ -25,20 +25,20 @@ static const char *const variables[] = { "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TO
 static const char *const keys[] = { "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN",
 	"CLAUDE_CODE_OAUTH_TOKEN", NULL };
 static const char *const own_dirs[] = { "projects", NULL };
-/* Of other projects, or of programs that run outside. */
+/* Traces of other projects, or of programs that run outside. */
 static const char *const traces[] = { "backups", "debug", "feedback-bundles", "file-history",
 	"ide", "image-cache", "jobs", "paste-cache", "plans", "session-env", "sessions",
 	"shell-snapshots", "statsig", "tasks", "teams", "telemetry", "todos", "uploads",
 	"usage-data", "daemon", "dump-prompts", "shares", "startup-perf", "traces", NULL };
 static const char *const own_files[] = { "history.jsonl", NULL };
 static const struct part parts[] = { { ".claude", own_dirs, own_files, traces, false,
-					     "plugins/known_marketplaces.json" },
+					     "plugins/known_marketplaces.json", NULL },
 	{ 0 } };
 static const char *const hosts[] = { "api.anthropic.com", "platform.claude.com", NULL };
 
 /*
- * Without the refresh token: a box that used it would leave the user's own, everywhere
- * else, worthless.
+ * Without the refresh token: if a box used it, the user's own copy would stop working
+ * everywhere else.
  */
 static const char *stage_login(const char *text)
 {
@@ -73,6 +73,14 @@ static const char *stage_login(const char *text)
 	return out.p;
 }
 
+static long long login_ends(const char *text)
+{
+	const struct json_value *tree = login_read(text);
+
+	/* In milliseconds. */
+	return (long long)(event_count(json_member(tree, "claudeAiOauth"), "expiresAt") / 1000);
+}
+
 static void json_rules(struct json *j, const char *key, const said_vec *a, const said_vec *b)
 {
 	json_open(j, key, '[');
@@ -83,7 +91,7 @@ static void json_rules(struct json *j, const char *key, const said_vec *a, const
 	json_close(j, ']');
 }
 
-/* With "args" the client starts the program itself; without, it would ask a shell. */
+/* With "args" the client starts the program itself; without, through a shell. */
 static void json_hook(struct json *j, const struct hook *k)
 {
 	json_open(j, NULL, '{');
@@ -139,7 +147,7 @@ static const char *settings(const struct agent *a)
 	json_rules(&j, "deny", &a->permissions.deny, &a->disallowed_tools);
 	json_close(&j, '}');
 	json_hooks(&j, a);
-	/* Said once for all, in the plan: the box is what holds the agent. */
+	/* The plan says it once for all: the box confines the agent. */
 	json_bool(&j, "skipDangerousModePermissionPrompt", true);
 	json_close(&j, '}');
 	str_addc(&out, '\n');
@@ -191,7 +199,7 @@ static const char *catalog(const struct agent *a)
 	return out.p;
 }
 
-/* What a first start would ask for: the theme, and whether the directory is trusted. */
+/* Answers to what a first start would ask: the theme, and whether the directory is trusted. */
 static const char *first_start(const struct job *job)
 {
 	struct str out = { 0 };
@@ -206,7 +214,10 @@ static const char *first_start(const struct job *job)
 	json_bool(&j, "hasCompletedProjectOnboarding", true);
 	json_close(&j, '}');
 	json_close(&j, '}');
-	/* It asks whether to use a key, and remembers the answer by the key's last 20 bytes. */
+	/*
+	 * The client asks whether to use a key, and remembers the answer by the key's last 20
+	 * bytes.
+	 */
 	if (job->key_tail) {
 		json_open(&j, "customApiKeyResponses", '{');
 		json_open(&j, "approved", '[');
@@ -249,7 +260,7 @@ static void start_args(const struct job *job, name_vec *argv)
 
 static void set_variables(struct request *r)
 {
-	/* Or the model would see a dozen skills that nobody declared. */
+	/* Otherwise the model would see a dozen skills that nobody declared. */
 	harness_set(r, "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1");
 	harness_set(r, "CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1");
 	harness_set(r, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
@@ -284,13 +295,14 @@ static void assemble(const struct job *job, name_vec *argv, struct request *r)
 			.why = "first start",
 			.mode = 0600,
 			.rw = true,
-			.secret = job->key_tail != NULL }));
+			.secret = job->key_tail != NULL,
+			.fill = job->key_tail ? keys[0] : NULL }));
 	set_variables(r);
 }
 
 /* ---- with the user's own configuration ---- */
 
-/* What it remembers of this directory, less what it asks at a first start. */
+/* What the client remembers of this directory, without the questions of a first start. */
 static void json_this_project(struct json *j, const struct job *job,
 	const struct json_value *projects)
 {
@@ -306,11 +318,44 @@ static void json_this_project(struct json *j, const struct job *job,
 	json_close(j, '}');
 }
 
+static bool has_text(const struct json_value *list, const char *text)
+{
+	for (const struct json_value *v = list ? list->first : NULL; v; v = v->next)
+		if (v->type == JSON_STRING && !strcmp(v->text, text))
+			return true;
+	return false;
+}
+
+/*
+ * The answer about a key, see first_start(). Each start makes this file anew, so what the user
+ * answers in a box is forgotten; but the start says that the key is used. What was answered
+ * outside stands.
+ */
+static void json_keys(struct json *j, const struct job *job, const struct json_value *known)
+{
+	const char *tail = job->key_tail;
+	const struct json_value *approved = json_member(known, "approved");
+	const struct json_value *rejected = json_member(known, "rejected");
+
+	if (tail && (has_text(rejected, tail) || !strcmp(tail, REQUEST_KEY_TAIL)))
+		tail = NULL;
+	json_open(j, "customApiKeyResponses", '{');
+	json_open(j, "approved", '[');
+	for (const struct json_value *v = approved ? approved->first : NULL; v; v = v->next)
+		login_copy(j, v, NULL);
+	if (tail && !has_text(approved, tail))
+		json_string(j, NULL, tail);
+	json_close(j, ']');
+	if (rejected)
+		login_copy(j, rejected, NULL);
+	json_close(j, '}');
+}
+
 /* The user's ~/.claude.json without what it says about other projects. */
 static const char *own_config(const struct job *job)
 {
 	static const char *const left_out[] = { "projects", "githubRepoPaths",
-		"hasCompletedOnboarding" };
+		"hasCompletedOnboarding", "customApiKeyResponses" };
 	const struct json_value *tree = job->config ? login_read(job->config) : NULL;
 	struct str out = { 0 };
 	struct json j = { .out = &out, .indent = true };
@@ -327,14 +372,15 @@ static const char *own_config(const struct job *job)
 			login_copy(&j, v, NULL);
 	}
 	json_bool(&j, "hasCompletedOnboarding", true);
+	json_keys(&j, job, json_member(tree, "customApiKeyResponses"));
 	json_this_project(&j, job, json_member(tree, "projects"));
 	json_close(&j, '}');
 	return out.p;
 }
 
 /*
- * CLAUDE_CONFIG_DIR names the directory that it would use anyway; with it, .claude.json is
- * kept there too, in the layer, and not beside it in a home that vanishes.
+ * CLAUDE_CONFIG_DIR names the directory that the client would use anyway. With it, the client
+ * also keeps .claude.json there, in the layer, and not in a home that vanishes.
  */
 static void assemble_mine(const struct job *job, name_vec *argv, struct request *r)
 {
@@ -342,7 +388,9 @@ static void assemble_mine(const struct job *job, name_vec *argv, struct request 
 
 	start_args(job, argv);
 	harness_option(argv, "--append-system-prompt-file", HARNESS_DIR "/SANDBOX.md");
-	/* Told in .claude.json, it would write it to a settings.json of the layer's own. */
+	/*
+	 * If .claude.json said it, the client would write it to a settings.json in the layer.
+	 */
 	harness_option(argv, "--settings",
 		harness_file(r, "settings.json",
 			"{\"skipDangerousModePermissionPrompt\":true}\n", "settings"));
@@ -386,9 +434,9 @@ static void read_block(const struct json_value *block, struct harness_event *ret
 }
 
 /*
- * Only the result's own figures are whole: usage in the messages is repeated and partial, and
- * without modelUsage sub-agents would be missing. Neither exit status nor subtype says
- * whether it failed; is_error does.
+ * Only the result's own figures are complete: usage in the messages is repeated and partial,
+ * and without modelUsage sub-agents would be missing. Neither exit status nor subtype says
+ * whether the run failed; is_error does.
  */
 static void read_result(const struct json_value *line, struct harness_event *ret)
 {
@@ -444,12 +492,14 @@ const struct harness harness_claude = {
 	.login = ".claude/.credentials.json",
 	.hosts = hosts,
 	.parts = parts,
+	.talks = { "projects", 1, "--resume" },
 	.role = ".claude/CLAUDE.md",
 	.skills = ".claude/skills",
 	.can = CAN_MODEL | CAN_EFFORT | CAN_SKILLS | CAN_MCP | CAN_PLUGINS | CAN_HOOKS |
 		CAN_TOOLS | CAN_ALLOWED_TOOLS | CAN_DISALLOWED_TOOLS | CAN_PERMISSIONS |
 		CAN_PROMPTS,
 	.stage_login = stage_login,
+	.login_ends = login_ends,
 	.config = ".claude.json",
 	.assemble = assemble,
 	.assemble_mine = assemble_mine,

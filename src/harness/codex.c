@@ -1,16 +1,15 @@
 /*
  * harness/codex.c - Codex
  *
- * All that is declared is in ~/.codex/config.toml, which the agent cannot write. Codex reads
- * .codex of a project that it trusts, with its MCP servers and hooks, and drops the AGENTS.md
- * of one that it does not; so the project is trusted and its .codex hidden, and with it
- * .agents/skills. Hooks would run through a shell and are not offered; nor are lists of tools,
- * which it has not. OPENAI_API_KEY and OPENAI_BASE_URL mean nothing to Codex itself, so they
- * are not passed on.
+ * All declarations are in ~/.codex/config.toml, which the agent cannot write. Codex reads
+ * .codex of a project that it trusts, with its MCP servers and hooks, and ignores the AGENTS.md
+ * of one that it does not trust. So the project is trusted, and its .codex and .agents/skills
+ * are hidden. Hooks would run through a shell and are not offered; Codex has no lists of tools.
+ * Codex itself ignores OPENAI_API_KEY and OPENAI_BASE_URL, so they are not passed on.
  */
 #include "harness/harness.h"
-#include "harness/event.h"
-#include "harness/login.h"
+#include "harness/json-event.h"
+#include "harness/login-file.h"
 #include "harness/toml.h"
 #include "manifest/manifest.h"
 #include "plan/request.h"
@@ -22,14 +21,16 @@
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
+static const char *const run_words[] = { "exec", "e", NULL };
+
 #define SYSTEM_DIR "/etc/codex"
 
 static const char *const keys[] = { "CODEX_API_KEY", NULL };
-/* Boxes that run at the same time share its databases, so they are in one of them. */
+/* Simultaneous boxes share its databases, so these are in a directory of their own. */
 #define DATABASES "sqlite"
 static const char *const own_dirs[] = { "sessions", "archived_sessions", DATABASES, NULL };
 static const char *const own_files[] = { "history.jsonl", NULL };
-/* Of other projects. New ones at the end, or instances that are there would not get them. */
+/* Traces of other projects. Append new ones, or existing instances would not get them. */
 #define DATABASE(name) name ".sqlite", name ".sqlite-wal", name ".sqlite-shm"
 static const char *const traces[] = { "log", "shell_snapshots", "memories",
 	"memories_extensions", "thread-writer-locks", "attachments", "generated_images",
@@ -37,8 +38,10 @@ static const char *const traces[] = { "log", "shell_snapshots", "memories",
 	DATABASE("logs_2"), DATABASE("thread_history_1"), DATABASE("state_5"),
 	DATABASE("goals_1"), DATABASE("queue_1"), DATABASE("memories_1"),
 	DATABASE("agent_message_board_1"), NULL };
-static const struct part parts[] = { { ".codex", own_dirs, own_files, traces, false, NULL },
-	{ 0 } };
+static const char *const notes[] = { "installation_id", ".sandbox_migration", NULL };
+static const struct part parts[] = {
+	{ ".codex", own_dirs, own_files, traces, false, NULL, notes }, { 0 }
+};
 static const char *const hosts[] = { "api.openai.com", "chatgpt.com", "auth.openai.com", NULL };
 static const char *const hide[] = { ".codex", ".agents/skills", NULL };
 
@@ -50,6 +53,14 @@ static const char *stage_login(const char *text)
 		!event_text(json_member(tree, "tokens"), "access_token"))
 		return NULL;
 	return login_without(tree, "refresh_token");
+}
+
+static long long login_ends(const char *text)
+{
+	const struct json_value *tokens = json_member(login_read(text), "tokens");
+	const char *token = event_text(tokens, "access_token");
+
+	return token ? login_token_ends(token) : 0;
 }
 
 static void check(const struct agent *a, problems *bad)
@@ -75,7 +86,7 @@ static void toml_server(struct str *out, const struct mcp_server *s)
 	vec_each(arg, &s->args)
 		toml_item(&list, arg->text);
 	toml_close(&list);
-	/* It gives a server little else of its own environment. */
+	/* Codex passes hardly any other variable on to a server. */
 	toml_open(&list, out, "env_vars");
 	vec_each(e, &s->env)
 		if (!harness_literal(e))
@@ -95,7 +106,7 @@ static bool declared(const struct agent *a, const char *name)
 	return false;
 }
 
-/* What the shell tool need not know: the key, and what is for a server alone. */
+/* Variables that the shell tool need not know: the key, and those for one server only. */
 static void toml_shell(struct str *out, const struct agent *a)
 {
 	struct toml_list list;
@@ -121,7 +132,7 @@ static const char *config(const struct job *job)
 		toml_text(&out, "model", a->model.text);
 	if (a->effort.text)
 		toml_text(&out, "model_reasoning_effort", a->effort.text);
-	/* Its own sandbox cannot be made in a box, and need not be. */
+	/* Its own sandbox does not work in a box, and is not needed. */
 	toml_text(&out, "sandbox_mode", "danger-full-access");
 	toml_text(&out, "approval_policy", ask ? "untrusted" : "never");
 	/* Only the workspace's own AGENTS.md. */
@@ -143,7 +154,11 @@ static const char *config(const struct job *job)
 static void start_args(const struct job *job, name_vec *argv)
 {
 	vec_push(argv, job->program);
-	if (job->headless) {
+	if (harness_says_run(&harness_codex, job)) {
+		vec_push(argv, "exec");
+		if (job->events)
+			vec_push(argv, "--json");
+	} else if (job->headless) {
 		vec_push(argv, "exec");
 		vec_push(argv, "--skip-git-repo-check");
 		if (job->events)
@@ -171,8 +186,8 @@ static void set_option(name_vec *argv, const char *key, const char *text)
 }
 
 /*
- * An administrator's instructions, which it adds to all of the user's own. What an option could
- * say, developer_instructions, would be in place of the user's.
+ * An administrator's instructions, which Codex adds to the user's own. The option
+ * developer_instructions would replace the user's.
  */
 static void add_requirements(struct request *r)
 {
@@ -203,7 +218,7 @@ static void assemble_mine(const struct job *job, name_vec *argv, struct request 
 
 /* ---- events ---- */
 
-/* Codex has no tool for skills: to use one is to read its SKILL.md. */
+/* Codex has no tool for skills: the model reads the SKILL.md of the one it uses. */
 static const char *skill_in(const char *command)
 {
 	const char *end = command ? strstr(command, "/SKILL.md") : NULL, *name = end;
@@ -228,7 +243,7 @@ static void read_tool(const struct json_value *item, struct harness_event *ret)
 	ret->skill = skill_in(event_text(item, "command"));
 }
 
-/* Its usage is that of the whole run, and what came out of the cache is in it. */
+/* The usage is that of the whole run, and includes cached tokens. */
 static void read_end(const struct json_value *line, struct harness_event *ret)
 {
 	const struct json_value *usage = json_member(line, "usage");
@@ -253,7 +268,7 @@ static void event(const struct json_value *line, struct harness_event *ret)
 	} else if (!strcmp(type, "item.started")) {
 		read_tool(item, ret);
 	} else if (!strcmp(type, "item.completed")) {
-		/* An item of type error is a warning only. */
+		/* An item of type error is only a warning. */
 		if (!event_is(item, "type", "agent_message"))
 			return;
 		ret->kind = EVENT_TEXT;
@@ -278,9 +293,12 @@ const struct harness harness_codex = {
 	.role = ".codex/AGENTS.md",
 	.skills = ".codex/skills",
 	.hide = hide,
+	.run_words = run_words,
+	.talks = { "sessions", 3, "resume" },
 	.can = CAN_MODEL | CAN_EFFORT | CAN_SKILLS | CAN_MCP | CAN_PROMPTS,
 	.check = check,
 	.stage_login = stage_login,
+	.login_ends = login_ends,
 	.assemble = assemble,
 	.assemble_mine = assemble_mine,
 	.mine_can = CAN_MODEL | CAN_EFFORT,

@@ -1,7 +1,7 @@
 /*
  * harness/command.c - any program
  *
- * It finds what it was given by variables: CARREL_PROMPT and CARREL_ROLE name files,
+ * The program finds its input by variables: CARREL_PROMPT and CARREL_ROLE name files,
  * CARREL_SKILLS a directory. Headless, the prompt is its standard input.
  */
 #include "harness/harness.h"

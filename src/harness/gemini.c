@@ -1,15 +1,14 @@
 /*
  * harness/gemini.c - Gemini CLI
  *
- * All that is declared is in ~/.gemini/settings.json, which the agent cannot write. With
- * --skip-trust Gemini CLI works in a directory that it has not been told to trust and leaves
- * that directory's settings, with their MCP servers and hooks, alone; but it does take skills
- * from there, so .gemini and .agents/skills are hidden. Hooks would run through a shell and
- * are not offered.
+ * All declarations are in ~/.gemini/settings.json, which the agent cannot write. With
+ * --skip-trust Gemini CLI works in a directory that the user has not trusted and ignores that
+ * directory's settings, with their MCP servers and hooks. But it still reads skills there, so
+ * .gemini and .agents/skills are hidden. Hooks would run through a shell and are not offered.
  */
 #include "harness/harness.h"
-#include "harness/event.h"
-#include "harness/login.h"
+#include "harness/json-event.h"
+#include "harness/login-file.h"
 #include "manifest/manifest.h"
 #include "plan/request.h"
 #include "base/json-read.h"
@@ -20,17 +19,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In all texts of its settings it puts variables in. */
+/* Gemini expands variables in all texts of its settings. */
 #define REFERENCE "${%s}"
 
 static const char *const variables[] = { "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", NULL };
 static const char *const keys[] = { "GEMINI_API_KEY", NULL };
 static const char *const own_dirs[] = { "tmp", "history", NULL };
-/* It says which directory of tmp/ and history/ is whose. */
+/* This file says which directory of tmp/ and history/ belongs to which project. */
 static const char *const traces[] = { "projects.json", NULL };
-static const struct part parts[] = { { ".gemini", own_dirs, NULL, traces, false, NULL },
+static const char *const notes[] = { "installation_id", "state.json", NULL };
+static const struct part parts[] = { { ".gemini", own_dirs, NULL, traces, false, NULL, notes },
 	{ 0 } };
-/* Not www.googleapis.com, which it asks for the user's address once: data goes there, too. */
+/*
+ * Not www.googleapis.com, which it asks once for the user's address: data can leave through it.
+ */
 static const char *const hosts[] = { "generativelanguage.googleapis.com",
 	"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", NULL };
 static const char *const hide[] = { ".gemini", ".agents/skills", NULL };
@@ -42,6 +44,12 @@ static const char *stage_login(const char *text)
 	const struct json_value *tree = login_read(text);
 
 	return event_text(tree, "access_token") ? login_without(tree, "refresh_token") : NULL;
+}
+
+static long long login_ends(const char *text)
+{
+	/* In milliseconds. */
+	return (long long)(event_count(login_read(text), "expiry_date") / 1000);
 }
 
 static void check(const struct agent *a, problems *bad)
@@ -64,7 +72,7 @@ static void json_names(struct json *j, const char *key, const said_vec *names,
 	json_close(j, ']');
 }
 
-/* A list of all tools there are, so those of the servers must be in it. */
+/* The complete list of tools, so those of the servers must be in it. */
 static void json_core(struct json *j, const struct agent *a, struct request *r)
 {
 	said_vec names = { 0 };
@@ -99,7 +107,7 @@ static void json_server(struct json *j, const struct mcp_server *s, struct reque
 	json_close(j, '}');
 }
 
-/* A number is a budget of tokens, a word a level. */
+/* A number is a budget of tokens, a word is a level. */
 static void json_effort(struct json *j, const struct agent *a, struct request *r)
 {
 	const char *effort = a->effort.text;
@@ -163,7 +171,7 @@ static const char *settings(const struct job *job, struct request *r)
 	json_string(&j, "selectedType", job->login ? "oauth-personal" : "gemini-api-key");
 	json_close(&j, '}');
 	json_close(&j, '}');
-	/* By default it would read GEMINI.md alone, and those of parent directories. */
+	/* By default it would read only GEMINI.md, and those of parent directories. */
 	json_open(&j, "context", '{');
 	json_open(&j, "fileName", '[');
 	json_string(&j, NULL, "GEMINI.md");
@@ -186,7 +194,7 @@ static const char *settings(const struct job *job, struct request *r)
 	return out.p;
 }
 
-/* It obeys GEMINI.md of all directories that it includes, and reads no prompt elsewhere. */
+/* It obeys GEMINI.md in every included directory, and reads no prompt elsewhere. */
 static bool includes(const struct job *job)
 {
 	return job->kind != HOME_DECLARED || (!job->headless && job->agent->prompt.text);
@@ -210,7 +218,10 @@ static void start_args(const struct job *job, name_vec *argv)
 		harness_option(argv, "--prompt-interactive", "@" HARNESS_PROMPT);
 }
 
-/* On a terminal it would ask about HARNESS_DIR. What else is trusted, the user has said. */
+/*
+ * On a terminal it would ask about HARNESS_DIR. Other directories are trusted as the user has
+ * said.
+ */
 static const char *trust(const char *users)
 {
 	const struct json_value *tree = users ? login_read(users) : NULL;
@@ -244,7 +255,7 @@ static void assemble_mine(const struct job *job, name_vec *argv, struct request 
 			((struct part_file){ ".gemini", TRUST, trust(job->config) }));
 		return;
 	}
-	/* The user's very own list stays as it is, and is not the one that is read. */
+	/* The user's own list stays unchanged, and is not the one that the client reads. */
 	harness_home_file(r, DIRECT_TRUST, trust(job->config), "settings");
 	harness_set(r, "GEMINI_CLI_TRUSTED_FOLDERS_PATH",
 		mem_printf("%s/" DIRECT_TRUST, job->home));
@@ -307,6 +318,7 @@ const struct harness harness_gemini = {
 		CAN_DISALLOWED_TOOLS | CAN_PROMPTS,
 	.check = check,
 	.stage_login = stage_login,
+	.login_ends = login_ends,
 	.assemble = assemble,
 	.assemble_mine = assemble_mine,
 	.mine_can = CAN_MODEL,

@@ -1,19 +1,19 @@
 /*
  * harness/opencode.c - opencode
  *
- * All that is declared is in one configuration, /etc/carrel/opencode.json. The project's own
- * (opencode.json, .opencode, skills) is turned off by a variable, and so is its AGENTS.md,
- * which is therefore named in that configuration. Hooks are programs of JavaScript and not
- * offered.
+ * All declarations are in one configuration, /etc/carrel/opencode.json. A variable turns off
+ * the project's own configuration (opencode.json, .opencode, skills). It also turns off the
+ * project's AGENTS.md, so our configuration names that file. Hooks are JavaScript programs and
+ * not offered.
  *
  * opencode replaces {env:NAME} and {file:PATH} in the text of a configuration before it reads
- * it as JSON, with no quoting. So nothing is referred to that way: braces in strings are
- * written as \u007b, and values that are not the manifest's own come as variables of the box,
- * all of which an MCP server is given.
+ * it as JSON, without quoting. So carrel uses no such references: braces in strings are written
+ * as \u007b, and values that are not in the manifest become variables of the box, which
+ * opencode passes on to every MCP server.
  */
 #include "harness/harness.h"
-#include "harness/event.h"
-#include "harness/login.h"
+#include "harness/json-event.h"
+#include "harness/login-file.h"
 #include "manifest/manifest.h"
 #include "plan/request.h"
 #include "base/json-read.h"
@@ -23,7 +23,7 @@
 
 #include <string.h>
 
-/* Providers that need one variable. Others are set up with the agent's `env`. */
+/* Providers that need one variable. The agent's `env` configures others. */
 static const struct {
 	const char *provider, *variable, *host;
 } providers[] = {
@@ -38,12 +38,14 @@ static const char *const variables[] = { "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_UR
 	"GEMINI_API_KEY", "OPENAI_API_KEY", "OPENCODE_API_KEY", "OPENROUTER_API_KEY", NULL };
 static const char *const keys[] = { "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY",
 	"OPENCODE_API_KEY", "OPENROUTER_API_KEY", NULL };
-/* Those of the provider, which is the user's choice. */
-static const struct part parts[] = { { ".config/opencode", NULL, NULL, NULL, false, NULL },
-	{ ".local/share/opencode", NULL, NULL, NULL, true, NULL },
-	{ ".local/state/opencode", NULL, NULL, NULL, true, NULL }, { 0 } };
+static const char *const run_words[] = { "run", NULL };
+/* The provider's hosts; the user chooses the provider. */
+static const struct part parts[] = { { ".config/opencode", NULL, NULL, NULL, false, NULL,
+					     NULL },
+	{ ".local/share/opencode", NULL, NULL, NULL, true, NULL, NULL },
+	{ ".local/state/opencode", NULL, NULL, NULL, true, NULL, NULL }, { 0 } };
 
-/* By its variable, or by a login of its own file, which has them by provider. */
+/* By its variable, or by a login in the client's own file, which is sorted by provider. */
 static bool has_key(const struct job *job, const char *variable, const char *provider)
 {
 	vec_each(v, &job->variables)
@@ -56,8 +58,8 @@ static bool has_key(const struct job *job, const char *variable, const char *pro
 }
 
 /*
- * Of the provider that the model names; with no model, of those there is a key for, or else
- * its own, which needs none.
+ * The hosts of the provider that the model names. Without a model: those of every provider with
+ * a key, or else opencode's own, which needs none.
  */
 static void add_hosts(const struct job *job, name_vec *ret)
 {
@@ -77,7 +79,7 @@ static void add_hosts(const struct job *job, name_vec *ret)
 		vec_push(ret, "opencode.ai");
 }
 
-/* Of the keys on the host, a box gets those of the provider that its model names. */
+/* A box gets only the keys of the provider that its model names. */
 static bool wants(const struct agent *a, const char *variable)
 {
 	size_t n = a->model.text ? strcspn(a->model.text, "/") : 0;
@@ -139,7 +141,7 @@ static bool has(const said_vec *list, const char *text)
 	return false;
 }
 
-/* One skill comes with the client, and could be used although nobody declared it. */
+/* The client brings one skill that could be used although nobody declared it. */
 static void json_rule(struct json *j, const char *tool, const char *action)
 {
 	if (strcmp(tool, "skill") != 0) {
@@ -152,7 +154,7 @@ static void json_rule(struct json *j, const char *tool, const char *action)
 	json_close(j, '}');
 }
 
-/* The last rule that matches wins; a tool that is plainly denied is not offered. */
+/* The last matching rule wins; a tool that is denied entirely is not offered. */
 static void json_permission(struct json *j, const struct agent *a)
 {
 	bool ask = a->permissions.skip_prompts == FLAG_OFF;
@@ -196,7 +198,7 @@ static void json_server(struct json *j, const struct mcp_server *s)
 	json_close(j, '}');
 }
 
-/* Obeyed only beside the model. */
+/* It counts only beside the model. */
 static void json_agents(struct json *j, const struct agent *a)
 {
 	static const char *const names[] = { "build", "plan" };
@@ -237,8 +239,8 @@ static const char *config(const struct job *job)
 }
 
 /*
- * At every start it would install a package from npm into its directory, and wait for that
- * where there is no network, unless a lock file says that it is there.
+ * At every start the client would install a package from npm into its directory, and wait for
+ * that without a network, unless a lock file says that it is installed.
  */
 static void add_installed(struct request *r)
 {
@@ -265,9 +267,13 @@ static void start_args(const struct job *job, name_vec *argv)
 	const struct agent *a = job->agent;
 
 	vec_push(argv, job->program);
-	if (job->headless) {
+	if (harness_says_run(&harness_opencode, job)) {
 		vec_push(argv, "run");
-		/* Or it would ask a model for one. */
+		if (job->events)
+			harness_option(argv, "--format", "json");
+	} else if (job->headless) {
+		vec_push(argv, "run");
+		/* Otherwise the client would ask a model for a title. */
 		harness_option(argv, "--title", a->name.text);
 		if (job->events)
 			harness_option(argv, "--format", "json");
@@ -302,7 +308,7 @@ static void assemble(const struct job *job, name_vec *argv, struct request *r)
 
 /* ---- events ---- */
 
-/* Each step says what it used; the run ends with the one that asks for no tool. */
+/* Each step reports its usage. The run ends with the step that calls no tool. */
 static void read_step(const struct json_value *part, struct harness_event *ret)
 {
 	const struct json_value *tokens = json_member(part, "tokens");
@@ -362,6 +368,7 @@ const struct harness harness_opencode = {
 	.skills = ".config/opencode/skills",
 	.can = CAN_MODEL | CAN_EFFORT | CAN_SKILLS | CAN_MCP | CAN_TOOLS |
 		CAN_DISALLOWED_TOOLS | CAN_PROMPTS,
+	.run_words = run_words,
 	.wants = wants,
 	.check = check,
 	.stage_login = stage_login,

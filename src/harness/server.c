@@ -1,13 +1,13 @@
 /*
- * harness/server.c - variables of MCP servers, for clients that hand on their own
+ * harness/server.c - variables of MCP servers, for clients that pass on their own
  *
  * A value that is not in the manifest itself (asked for, copied from the host, printed by a
- * program) must be in no file. Some clients put variables into their configuration safely;
- * for the others such a value becomes a variable of the box under the name that the server
- * wants, and there can be one value for each name.
+ * program) must not be in any file. Some clients expand variables in their configuration
+ * safely. For the others such a value becomes a variable of the box under the server's name for
+ * it, so each name can have only one value.
  */
 #include "harness/harness.h"
-#include "harness/env.h"
+#include "harness/env-forms.h"
 #include "manifest/manifest.h"
 #include "plan/request.h"
 #include "base/str.h"
@@ -35,7 +35,7 @@ void harness_share(const struct agent *a, struct request *r)
 					env_entry(e->name, &e->value, field_of(s, e)));
 }
 
-/* Another value that the box's variable of this name would have; or NULL. */
+/* A different value for the box's variable of this name; or NULL. */
 static const char *other_owner(const struct harness *h, const struct agent *a,
 	const struct mcp_server *server, const struct named *env)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* One character of a string in quotes; how many bytes it was. */
+/* Write one character of a quoted string; returns how many bytes it has. */
 static size_t add_char(struct str *out, const char *at, size_t left)
 {
 	size_t n = utf8_length(at, left);

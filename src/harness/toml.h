@@ -13,7 +13,7 @@ struct str;
 /* The quoted form; a byte that is not UTF-8, which TOML cannot hold, becomes U+FFFD. */
 void toml_string(struct str *out, const char *text);
 
-/* The head of a table; name NULL: of the group itself, which is a bare word. */
+/* The head of a table; name NULL: the group itself, a bare word. */
 void toml_table(struct str *out, const char *group, const char *name);
 
 /* "key" = , and the same with its value on a line of its own. */

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What VEC() makes of any type. */
+/* The layout that VEC() gives any type. */
 struct any_vec {
 	char *v;
 	size_t n, cap;

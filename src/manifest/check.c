@@ -1,7 +1,7 @@
 /*
  * manifest/check.c - a tree against the key table
  *
- * Goes through all of it and reports everything, so that a person mends a manifest once.
+ * Checks the whole tree and reports every problem, so that a person fixes a manifest once.
  */
 #include "manifest/keys.h"
 #include "manifest/manifest.h"
@@ -27,7 +27,7 @@ void problem_add(problems *bad, const char *line)
 		vec_push(bad, line);
 }
 
-/* Of a list the whole is taken back; a name that had to be quoted is no KEY. */
+/* For a list, the whole list is taken back. A name that had to be quoted cannot be a KEY. */
 static void add_fix(problems *bad, const struct manifest_file *file, const char *field)
 {
 	if (file->fix && field && !strchr(field, '"'))
@@ -39,7 +39,7 @@ static void add_fix(problems *bad, const struct manifest_file *file, const char 
 static void add_problem(problems *bad, const struct manifest_file *file, struct json_at at,
 	const char *field, const char *text)
 {
-	/* Settings are "mine" itself, and their keys begin there. */
+	/* A settings file holds "mine" itself, so its keys begin below that. */
 	if (file->settings && field && str_starts(field, "mine."))
 		field += strlen("mine.");
 	problem_add(bad,
@@ -48,7 +48,7 @@ static void add_problem(problems *bad, const struct manifest_file *file, struct 
 	add_fix(bad, file, field);
 }
 
-/* No more than about that many bytes, and whole characters. */
+/* At most about so many bytes, in whole characters. */
 static const char *shorten(const char *text, size_t most)
 {
 	size_t n = most;
@@ -72,17 +72,17 @@ void manifest_problem(problems *bad, const struct json_value *at, const char *fi
 	add_problem(bad, at->origin, at->at, field, shorten(text, LONGEST));
 }
 
-/* A text of the file, for a person. */
+/* A text of the file, shortened for a person. */
 static const char *cut(const char *text)
 {
 	return shorten(str_visible(text), QUOTED);
 }
 
-/* Where in the tree we are: "agents.reviewer.mounts[2]". */
+/* The current position in the tree: "agents.reviewer.mounts[2]". */
 struct trail {
 	const struct trail *up;
 	const char *name;
-	unsigned int index; /* with no name */
+	unsigned int index; /* if there is no name */
 };
 
 static void add_trail(struct str *out, const struct trail *t)
@@ -206,7 +206,7 @@ static void check_strings(const struct key *k, const struct json_value *v,
 	}
 }
 
-/* A key of an object that is a name: where the key itself is wrong. */
+/* A key that is a name: the key itself is wrong. */
 static void bad_name(const struct json_value *v, const struct trail *t, const char *text,
 	problems *bad)
 {

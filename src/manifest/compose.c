@@ -84,7 +84,7 @@ static bool has_text(const struct json_value *list, const struct json_value *ite
 	return false;
 }
 
-/* base's elements, then those of over that are not among them. */
+/* The elements of base, then those of over that base does not have. */
 static const struct json_value *join_lists(const struct json_value *base,
 	const struct json_value *over)
 {
@@ -153,13 +153,13 @@ static const char *suggestion(const struct manifests *m, const char *name)
 	return near ? mem_printf(" (did you mean \"%s\"?)", str_visible(near)) : "";
 }
 
-/* The agent that v extends, unless it cannot be. */
+/* The agent that v extends; NULL if there is no valid one. */
 static const struct json_value *parent_of(const struct manifests *m,
 	const struct json_value *const *chain, size_t n, const struct json_value *extends,
 	problems *bad)
 {
 	const struct manifest_file *from = extends->origin;
-	/* What the user has written down is never the project's to say. */
+	/* A project's agent cannot replace what the user's own file refers to. */
 	const struct json_value *parent = from->project
 		? find(m, extends->text)
 		: json_member(agents_of(m->user), extends->text);
@@ -188,7 +188,7 @@ static const struct json_value *parent_of(const struct manifests *m,
 	return parent;
 }
 
-/* The agent's own tree over those it extends; NULL and a problem when that cannot be. */
+/* The agent's own tree over those it extends; NULL and a problem when it cannot be composed. */
 static const struct json_value *compose(const struct manifests *m, const struct json_value *own,
 	problems *bad)
 {
@@ -206,6 +206,15 @@ static const struct json_value *compose(const struct manifests *m, const struct 
 	while (n-- > 1)
 		all = join_objects(agent_keys, all, chain[n - 1]);
 	return all;
+}
+
+void manifest_check_extends(const struct manifests *m, const struct json_value *agent,
+	problems *bad)
+{
+	const struct json_value *extends = json_member(agent, "extends");
+
+	if (extends && extends->type == JSON_STRING && *extends->text)
+		(void)parent_of(m, &agent, 1, extends, bad);
 }
 
 /* Is anything in the tree from that file? */

@@ -1,15 +1,15 @@
 /*
  * manifest/grants.c - what a manifest grants, as lines
  *
- * Theory of operation. One line for each leaf of the tree, in an order that depends on its
- * meaning alone: members by key, elements as they stand, without a number, so that one more
- * is one more line.
+ * Theory of operation. Each leaf of the tree is one line. The order depends only on the
+ * meaning: members by key, elements as they are written, without a number, so that one more
+ * element is one more line.
  *
- * Whoever wrote the manifest may want the lines to say something else than what happens. So
- * every text passes str_visible(); what could be taken for something else (a string for an
- * object, a key for a path) is quoted; long text is cut, but its length and hash stay, so a
- * change anywhere in it is another line; and what touches the machine or the network is
- * never cut, because the end of a path or of a command is what counts.
+ * The author of the manifest may want the lines to mislead. So every text passes str_visible().
+ * What could be taken for something else (a string for an object, a key for a path) is quoted.
+ * Long text is cut, but its length and hash stay, so a change anywhere in it changes the line.
+ * What touches the machine or the network is never cut, because the end of a path or of a
+ * command is what counts.
  */
 #include "manifest/grants.h"
 #include "base/hash.h"
@@ -22,8 +22,8 @@
 
 enum {
 	LONGEST = 100, /* characters of a text that is shown whole */
-	CUT = 60,      /* of a longer one, so many */
-	/* Hex digits: with 12, who writes both texts finds two that look the same. */
+	CUT = 60,      /* characters that are shown of a longer one */
+	/* Hex digits. With only 12, an author could find two texts that look the same. */
 	DIGEST = 32,
 };
 
@@ -51,7 +51,7 @@ static bool has_variable(const char *value)
 	return strstr(value, "${");
 }
 
-/* A file that is not, or need not be, in the project. */
+/* A file outside the project, or one that may be. */
 static bool is_outside(const char *value)
 {
 	return *value == '/' || *value == '~' || str_starts(value, "..") ||
@@ -78,7 +78,7 @@ static bool is_own_home(const char *value)
 	return strcmp(value, "declared") != 0;
 }
 
-/* Members of an object in a list stand in the value: "command=x env={TOKEN=!pass}". */
+/* Members of an object in a list are part of the value: "command=x env={TOKEN=!pass}". */
 static bool has_inner_command(const char *value)
 {
 	const char *env = strstr(value, "env={");
@@ -93,7 +93,10 @@ static bool has_inner_variable(const char *value)
 	return env && has_variable(env);
 }
 
-/* The first row counts whose name is a part of the path (NULL: any) and whose test is met. */
+/*
+ * The first matching row decides: its name is a part of the path (NULL: any), and its test
+ * holds.
+ */
 static const struct {
 	const char *part;
 	text_test *test;
@@ -154,7 +157,7 @@ static bool has_part(const char *path, const char *name)
 	}
 }
 
-/* The path may go on as a line; the value is a text or how a line shows it. */
+/* The path may be a whole line; the value is a text, or as a line shows it. */
 static enum grant sort_of(const char *path, const char *value)
 {
 	if (*value == '"')
@@ -181,14 +184,14 @@ static bool is_word(const char *text)
 	return *text && !text[strspn(text, WORD)];
 }
 
-/* Beside other members or elements. */
+/* Safe without quotes beside other members or elements. */
 static bool is_plain_inside(const char *text)
 {
 	return *text && !text[strcspn(text, " \"=,()[]{}")] && !strstr(text, ELLIPSIS) &&
 		strcmp(text, "null") != 0;
 }
 
-/* As the whole value of a line. */
+/* Safe without quotes as the whole value of a line. */
 static bool is_plain_alone(const char *text)
 {
 	size_t n = strlen(text);
@@ -197,13 +200,13 @@ static bool is_plain_alone(const char *text)
 		!strstr(text, ELLIPSIS) && strcmp(text, "null") != 0;
 }
 
-/* As an element of a list, where "key=value" is an object. */
+/* Safe without quotes as an element of a list, where "key=value" is an object. */
 static bool is_plain_element(const char *text)
 {
 	return is_plain_alone(text) && text[strspn(text, WORD)] != '=';
 }
 
-/* Characters of the text, and how many bytes of it are shown when it is cut. */
+/* The number of characters, and how many bytes are shown when the text is cut. */
 static size_t measure(const char *text, size_t n, size_t *ret_keep)
 {
 	size_t chars = 0, keep = n, len;
@@ -307,7 +310,7 @@ static void add_inside(struct str *out, const struct json_value *v, bool whole)
 }
 
 struct walk {
-	struct str path, value; /* value: used again for each line */
+	struct str path, value; /* value: reused for each line */
 	grant_lines out;
 	size_t total; /* bytes of all lines; beyond GRANTS_MAX we stop */
 };
@@ -333,7 +336,7 @@ static void add_line(struct walk *w, const char *value)
 		vec_push(&w->out, line);
 }
 
-/* Whole at first, to see what it is about. */
+/* Write it whole first, to find out what it is about. */
 static void add_leaf(struct walk *w, const struct json_value *v, text_test *is_plain)
 {
 	w->value.len = 0;

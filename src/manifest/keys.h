@@ -1,9 +1,9 @@
 /*
- * manifest/keys.h - the key table: all that a manifest may say
+ * manifest/keys.h - the key table: all keys of a manifest
  *
  * A row is a key: its type, where its value is bound, its default and its documentation. The
  * checker, the binder, `extends`, the JSON Schema and the manual page read these rows and
- * know no key themselves.
+ * contain no key themselves.
  */
 #ifndef MANIFEST_KEYS_H
 #define MANIFEST_KEYS_H
@@ -40,7 +40,7 @@ struct key {
 	const char *choices;   /* "a|b" */
 	const char *shorthand; /* OBJECT: a string alone means { shorthand: string } */
 	const char *standard;  /* the default, as JSON, where it is not "nothing" */
-	const char *most;      /* COUNT, SIZE, TIME: the largest there is, as it is written */
+	const char *most;      /* COUNT, SIZE, TIME: the largest value, as one writes it */
 	const char *doc;       /* a sentence or two; `this` is literal */
 	bool required;
 	bool joins; /* a list that `extends` adds to instead of replacing it */
@@ -48,13 +48,15 @@ struct key {
 	bool plain; /* MAP: names become file names: letters, digits, . _ - */
 };
 
+#define MANIFEST_CONFIRM "changed|always|never" /* as in enum manifest_confirm */
+
 extern const struct key manifest_keys[]; /* the top of a file */
 extern const struct key agent_keys[];
 extern const struct key skill_keys[], mcp_server_keys[], plugin_keys[], hook_keys[];
 
 const struct key *key_find(const struct key *keys, const char *name);
 
-/* The object that v stands for under k: itself, or made from the shorthand. */
+/* The object that v means under k: v itself, or one made from the shorthand. */
 const struct json_value *key_object(const struct key *k, const struct json_value *v);
 
 /* bind.c: fill the struct at `to` from a tree that was checked. */
@@ -64,8 +66,12 @@ void manifest_bind(const struct key *keys, const struct json_value *v, void *to)
 struct str;
 void manifest_schema(struct str *out);
 
-/* check.c: add a line, as far as there is room; a person reads no thousand of them. */
+/* check.c: add a line, up to a limit: nobody reads a thousand of them. */
 void problem_add(problems *bad, const char *line);
 void manifest_check(const struct manifest_file *file, const struct key *keys, problems *bad);
+
+/* Report an agent that extends one that does not exist. */
+void manifest_check_extends(const struct manifests *m, const struct json_value *agent,
+	problems *bad);
 
 #endif

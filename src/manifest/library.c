@@ -1,6 +1,4 @@
-/*
- * manifest/library.c - what the names in an agent's whitelists stand for
- */
+/* manifest/library.c - look up the names in an agent's whitelists */
 #include "manifest/keys.h"
 #include "manifest/manifest.h"
 #include "manifest/source.h"
@@ -38,12 +36,15 @@ static const struct family hooks = { "hooks", hook_keys, offsetof(struct agent, 
 static const struct json_value *entries(const struct manifest_file *file,
 	const struct family *family)
 {
-	return file ? json_member(json_member(file->tree, "library"), family->key) : NULL;
+	const struct json_value *v =
+		file ? json_member(json_member(file->tree, "library"), family->key) : NULL;
+
+	return v && v->type == JSON_OBJECT ? v : NULL;
 }
 
 /*
- * In the library of the file that names it, then in the other one: but a name that the user has
- * written down is never the project's to say.
+ * Search the library of the file that names it, then the other one. The project's library never
+ * defines a name that the user's file uses.
  */
 static const struct json_value *find(const struct manifests *m, const struct family *family,
 	const struct said *name)
@@ -108,7 +109,7 @@ static bool is_dir(const char *path)
 
 /* ---- one entry of each family ---- */
 
-/* What is in no library may be one of the user's own. */
+/* A skill that is in no library may be one of the user's own. */
 static bool users_skill(const char *home, const struct said *name, struct skill *ret)
 {
 	const char *path = mem_printf("%s/.claude/skills/%s", home, name->text);
@@ -119,7 +120,13 @@ static bool users_skill(const char *home, const struct said *name, struct skill 
 	return true;
 }
 
-/* The `description:` of the front matter, which is what the client goes by as well. */
+static const char *users_text(const char *home, const struct said *name)
+{
+	return mem_printf(", nor is it at %s/.claude/skills/%s", str_visible(home),
+		str_visible(name->text));
+}
+
+/* The `description:` of the front matter, which the client uses as well. */
 static const char *described(const char *skill)
 {
 	char *text = source_read(path_join(skill, "SKILL.md"), MOST_ROLE);
@@ -151,7 +158,7 @@ static void resolve_skill(const char *home, struct skill *s, problems *bad)
 		s->description.text = described(s->path);
 }
 
-/* The path of a program that is named with a slash; others are found in the box. */
+/* The path of a program that is named with a slash; others are searched in the box. */
 static const char *program_path(const struct said *command, const char *field, const char *home,
 	problems *bad)
 {
@@ -228,10 +235,7 @@ static void resolve_family(const struct manifests *m, const struct family *famil
 			used->n++;
 			continue;
 		}
-		missing(m, family, a, name,
-			family == &skills ? mem_printf(", nor is it at %s/.claude/skills/%s",
-						    str_visible(home), str_visible(name->text))
-					  : "",
+		missing(m, family, a, name, family == &skills ? users_text(home, name) : "",
 			bad);
 	}
 }
@@ -268,6 +272,58 @@ static void resolve_role(const char *home, struct agent *a, problems *bad)
 			errno == EFBIG            ? "larger than 1 MB"
 				: errno == EINVAL ? "not a regular file"
 						  : strerror(errno));
+}
+
+/* ---- names in files whose form is wrong somewhere ---- */
+
+static void check_names(const struct manifests *m, const struct family *family,
+	const char *home, const struct json_value *tree, const struct agent *a, problems *bad)
+{
+	const struct json_value *list = json_member(tree, family->key);
+	struct skill unused;
+
+	if (!list || list->type != JSON_LIST)
+		return;
+	json_each(item, list) {
+		const struct said name = { .text = item->text, .at = item };
+
+		if (item->type != JSON_STRING || !*item->text || find(m, family, &name))
+			continue;
+		if (family != &skills)
+			missing(m, family, a, &name, "", bad);
+		else if (!users_skill(home, &name, &unused))
+			missing(m, family, a, &name, users_text(home, &name), bad);
+	}
+}
+
+static void check_agent(const struct manifests *m, const char *home,
+	const struct json_value *tree, bool mine, problems *bad)
+{
+	static const struct family *const all[] = { &skills, &mcp_servers, &plugins, &hooks };
+	const struct agent a = { .mine = mine, .name = { .text = tree->key, .at = tree } };
+
+	if (tree->type != JSON_OBJECT)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		check_names(m, all[i], home, tree, &a, bad);
+	manifest_check_extends(m, tree, bad);
+}
+
+void manifest_check_names(const struct manifests *m, const char *home, problems *bad)
+{
+	const struct manifest_file *const files[] = { m->project, m->user };
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		const struct json_value *tree = files[i] ? files[i]->tree : NULL;
+		const struct json_value *agents = json_member(tree, "agents");
+		const struct json_value *mine = json_member(tree, "mine");
+
+		if (agents && agents->type == JSON_OBJECT)
+			json_each(agent, agents)
+				check_agent(m, home, agent, false, bad);
+		if (mine)
+			check_agent(m, home, mine, true, bad);
+	}
 }
 
 void manifest_resolve(const struct manifests *m, const char *home, struct agent *a,

@@ -6,8 +6,8 @@
  * Two files are read: the project's and, under it, the user's own. An agent of the project
  * wins whole over the user's of the same name; `extends` composes one from another. A name in
  * an agent's whitelist is looked for in the library of the file that wrote it down, then in
- * the other. All that is wrong with the form of a file is reported at once, then all that is
- * wrong with what an agent refers to, each with its file, line and column; nothing here prints
+ * the other. When the form of a file is wrong, the reader reports every mistake of form and
+ * every name that nobody declares, each with its file, line and column. Nothing here prints,
  * and nothing is started before all of it is right.
  */
 #ifndef MANIFEST_MANIFEST_H
@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "manifest/limits.h"
 #include "base/mem.h"
 
 struct fault;
@@ -30,9 +31,9 @@ struct manifest_file {
 	const char *path; /* absolute */
 	const char *dir;  /* where its relative paths begin, canonical */
 	const char *name; /* for messages */
-	bool project;     /* hostile until it was approved */
-	bool settings;    /* holds one agent's keys: what was set for a project */
-	const char *fix;  /* the command that takes back a key of them; or NULL */
+	bool project;     /* untrusted until the user approved it */
+	bool settings;    /* holds one agent's keys that were set for a project */
+	const char *fix;  /* the command that removes one of its keys; or NULL */
 	const char *bytes;
 	size_t size;
 	const struct json_value *tree;
@@ -45,10 +46,10 @@ struct manifests {
 /* ---- what an agent says; bound from the tree by manifest/bind.c ---- */
 
 struct said {
-	const char *text; /* NULL: not said */
+	const char *text; /* NULL: not set */
 	const struct json_value *at;
 };
-typedef VEC(struct said) said_vec; /* v is NULL where not even an empty list was said */
+typedef VEC(struct said) said_vec; /* v is NULL when not even an empty list was given */
 
 struct named {
 	const char *name;
@@ -93,9 +94,9 @@ struct agent_ssh {
 };
 
 struct agent {
-	bool mine;                     /* what `carrel` alone starts */
-	bool project_says;             /* something of it is from the project's manifest */
-	const struct json_value *tree; /* all that it says, composed; or NULL */
+	bool mine;                     /* the agent that `carrel` alone starts */
+	bool project_says;             /* part of it comes from the project's manifest */
+	const struct json_value *tree; /* the composed tree; or NULL */
 	struct said name, description, extends, harness, model, effort, role, prompt;
 	said_vec command, args;
 	said_vec skills, mcp_servers, plugins, hooks;
@@ -114,36 +115,48 @@ struct agent {
 	VEC(struct agent_mount) mounts;
 	struct {
 		struct said mode;
-		said_vec allow, deny, ports;
+		said_vec allow, deny, ports, services;
 		enum flag ask, proxy;
 	} network;
-	struct {
-		unsigned long long memory, pids, files, time, disk, scratch, tokens;
-		unsigned long long connections, traffic, rate;
-		double cpus, usd;
-	} limits;
+	struct limits limits;
 	unsigned long long uid;
 	struct said image, engine;
 
-	/* manifest/library.c: what the names in the whitelists stand for, in that order */
+	/* manifest/library.c: what the names in the whitelists refer to, in that order */
 	VEC(struct skill) use_skills;
 	VEC(struct mcp_server) use_mcp_servers;
 	VEC(struct plugin) use_plugins;
 	VEC(struct hook) use_hooks;
-	const char *role_path, *role_text; /* the role's file, and what it says */
+	const char *role_path, *role_text; /* the role's file and its text */
 };
 
 /*
- * Read the project's manifest in dir, or the file `only`, and the user's. A file that is not
- * there is no problem unless it was named; when there is none at all the fault says where
- * they were looked for. Other troubles go to problems (and -EINVAL is returned).
+ * Read the project's manifest in dir, or the file `only`, and the user's. A missing file is a
+ * problem only if it was named. If there is none at all, the fault says where carrel looked.
+ * Other errors are added to problems, and -EINVAL is returned.
  */
 int manifest_load(const char *dir, const char *only, struct manifests *ret, problems *bad,
 	struct fault *f);
 
-/* The same, but none at all is no trouble. */
+/* The same, but it is no error if there is none at all. */
 int manifest_find(const char *dir, const char *only, struct manifests *ret, problems *bad,
 	struct fault *f);
+
+/*
+ * Report every undeclared name that an agent refers to, for all agents of both files. Other
+ * errors in the files do not stop this: a person fixes both at once.
+ */
+void manifest_check_names(const struct manifests *m, const char *home, problems *bad);
+
+/* When a start asks the user: "confirm" in the user's own file. */
+enum manifest_confirm {
+	CONFIRM_CHANGED, /* when this plan was not agreed to in the project before */
+	CONFIRM_ALWAYS,
+	CONFIRM_NEVER,
+};
+
+/* ALWAYS if that file cannot be read, or is invalid. */
+enum manifest_confirm manifest_confirm(void);
 
 /* The names of all agents, the project's first; each once. */
 void manifest_names(const struct manifests *m, said_vec *ret);
@@ -156,8 +169,8 @@ int manifest_agent(const struct manifests *m, const char *name, struct agent *re
 	problems *bad, struct fault *f);
 
 /*
- * What `carrel` alone starts: the user's "mine", the project's over it, and over both what
- * was set for this project alone (a file of an agent's keys, or NULL).
+ * The agent that `carrel` alone starts: the user's "mine", the project's over it, and over both
+ * the settings for this project (a file of an agent's keys, or NULL).
  */
 void manifest_mine(const struct manifests *m, const struct manifest_file *settings,
 	struct agent *ret, problems *bad);
@@ -166,27 +179,27 @@ void manifest_mine(const struct manifests *m, const struct manifest_file *settin
 struct manifest_file *manifest_settings(const char *path, problems *bad);
 
 /*
- * Look up everything that the agent names: library, role, sources. home is the user's, for
- * `~` and for skills that are in no library.
+ * Look up everything that the agent names: library, role, sources. home is the user's, for `~`
+ * and for skills that are in no library.
  */
 void manifest_resolve(const struct manifests *m, const char *home, struct agent *a,
 	problems *bad);
 
 /*
  * The path that a text in a manifest means: relative to its file, absolute, or below home.
- * Canonical. NULL and a problem when it is not there, or when a path that a project's manifest
- * writes as lying in the project leads out of it.
+ * Canonical. NULL and a problem when it does not exist, or when a project's manifest names a
+ * path inside the project that leads out of it.
  */
 const char *manifest_path(const struct said *said, const char *field, const char *home,
 	problems *bad);
 
-/* "agents.reviewer.skills", or "mine.model": where a key of the agent stands. */
+/* "agents.reviewer.skills" or "mine.model": the full name of a key of the agent. */
 const char *manifest_field(const struct agent *a, const char *key);
 
-/* Where "limits.memory" is said, or what of it there is; else the agent itself. */
+/* The value of "limits.memory", or of its nearest parent that is set; else the agent itself. */
 const struct json_value *manifest_at(const struct agent *a, const char *key);
 
-/* Add "file:line:column: field: ..." about a value, and how it is mended if its file knows. */
+/* Add "file:line:column: field: ..." about a value, and how to fix it if its file knows. */
 void manifest_problem(problems *bad, const struct json_value *at, const char *field,
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 

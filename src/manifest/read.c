@@ -1,8 +1,8 @@
 /*
  * manifest/read.c - the files
  *
- * A manifest is read once, as bytes: what is checked, hashed for trust and composed is the
- * same, whatever happens to the file meanwhile.
+ * A manifest is read once, as bytes. The same bytes are checked, hashed for trust and composed,
+ * whatever happens to the file meanwhile.
  */
 #include "manifest/keys.h"
 #include "manifest/manifest.h"
@@ -23,7 +23,10 @@
 
 enum { MOST_BYTES = 10 << 20 };
 
-/* At most one byte more than is allowed. A file that grows meanwhile is cut, and bad JSON. */
+/*
+ * Read at most one byte more than is allowed. A file that grows meanwhile is cut, and so
+ * invalid JSON.
+ */
 static bool read_all(int fd, struct manifest_file *file)
 {
 	size_t n = 0, max;
@@ -77,11 +80,14 @@ static void parse(struct manifest_file *file, const struct key *keys, problems *
 		return;
 	}
 	manifest_check(file, keys, bad);
+	if (file->project && json_member(file->tree, "confirm"))
+		manifest_problem(bad, json_member(file->tree, "confirm"), "confirm",
+			"is for your own file, not for a project's");
 }
 
 /*
- * A socket is what another box of this project has put there to keep it absent; when that box
- * has just ended it is gone since we tried to open it.
+ * A socket there is the stub of another box that keeps the name absent. If that box has just
+ * ended, the stub is gone by now.
  */
 static bool is_kept_absent(const char *path)
 {
@@ -93,7 +99,7 @@ static bool is_kept_absent(const char *path)
 	return absent;
 }
 
-/* Path and name are given. NULL when there is no such file; other troubles are a problem. */
+/* about has path and name. NULL when there is no such file; other errors are a problem. */
 static struct manifest_file *load(const struct manifest_file *about, const struct key *keys,
 	problems *bad)
 {
@@ -111,8 +117,8 @@ static struct manifest_file *load(const struct manifest_file *about, const struc
 		return file;
 	}
 	/*
-	 * Where it was found, not where a link leads: its relative paths begin here, so it is
-	 * here that it is approved.
+	 * The place where it was found, not where a link leads: its relative paths begin here,
+	 * and it is approved here.
 	 */
 	file->dir = mem_strdup(real);
 	file->path = path_join(file->dir, path_base(path));
@@ -143,7 +149,10 @@ int manifest_find(const char *dir, const char *only, struct manifests *ret, prob
 	const char *project = path_clean(path_join(dir, only ? only : MANIFEST_NAME));
 	struct manifests m = { 0 };
 
-	/* Started in the configuration directory itself, or with -m on the user's own. */
+	/*
+	 * carrel was started in the configuration directory itself, or with -m and the user's
+	 * file.
+	 */
 	if (user && same_file(project, user))
 		project = NULL;
 	if (project)
@@ -157,7 +166,10 @@ int manifest_find(const char *dir, const char *only, struct manifests *ret, prob
 		m.user = load(&(struct manifest_file){ .path = user, .name = user },
 			manifest_keys, bad);
 	*ret = m;
-	return bad->n ? -EINVAL : 0;
+	if (!bad->n)
+		return 0;
+	manifest_check_names(&m, getenv("HOME") ? getenv("HOME") : "", bad);
+	return -EINVAL;
 }
 
 int manifest_load(const char *dir, const char *only, struct manifests *ret, problems *bad,
@@ -170,6 +182,27 @@ int manifest_load(const char *dir, const char *only, struct manifests *ret, prob
 		return none_found(path_join(dir, MANIFEST_NAME),
 			config ? path_join(config, MANIFEST_NAME) : NULL, f);
 	return rc;
+}
+
+enum manifest_confirm manifest_confirm(void)
+{
+	static const char *const names[] = { "changed", "always", "never" };
+	const char *config = xdg_config(),
+		   *path = config ? path_join(config, MANIFEST_NAME) : NULL;
+	const struct manifest_file *file = NULL;
+	const struct json_value *said;
+	problems bad = { 0 };
+
+	if (path)
+		file = load(&(struct manifest_file){ .path = path, .name = path },
+			manifest_keys, &bad);
+	if (bad.n)
+		return CONFIRM_ALWAYS;
+	said = file ? json_member(file->tree, "confirm") : NULL;
+	for (size_t i = 0; said && i < ARRAY_SIZE(names); i++)
+		if (!strcmp(said->text, names[i]))
+			return (enum manifest_confirm)i;
+	return CONFIRM_CHANGED;
 }
 
 struct manifest_file *manifest_settings(const char *path, problems *bad)

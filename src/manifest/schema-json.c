@@ -1,8 +1,8 @@
 /*
  * manifest/schema-json.c - the key table as a JSON Schema, for editors
  *
- * Says what the checker says, row by row, as far as a schema can. What it cannot: that a name
- * has at most 64 bytes (it counts characters), that a size or time fits into 64 bits.
+ * The schema says what the checker says, row by row, as far as it can. It cannot say that a
+ * name has at most 64 bytes (it counts characters), or that a size or time fits into 64 bits.
  */
 #include "manifest/keys.h"
 #include "manifest/manifest.h"
@@ -15,14 +15,14 @@
 #define PLAIN_NAME    "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 #define VARIABLE_NAME "^[A-Za-z_][A-Za-z0-9_]*$"
 #define SIZE          "^0*[1-9][0-9]*[KMGT]?$"
-/* Terms, of which one is not 0; the last may have no unit. */
+/* Terms of which at least one is not 0; the last may have no unit. */
 #define TIME "^([0-9]+[smhd])*[0-9]*[1-9][0-9]*([smhd]([0-9]+[smhd])*[0-9]*)?$"
 
 enum { LONGEST_NAME = 64 };
 
 #define MOST_COUNT 1000000000000000LL
 
-/* What stands once under $defs, by the table that describes it. */
+/* Definitions under $defs, each with its table. */
 static const struct {
 	const char *name;
 	const struct key *keys;
@@ -62,7 +62,7 @@ static void write_reference(struct json *j, const char *name)
 	json_string(j, "$ref", mem_printf("#/$defs/%s", name));
 }
 
-/* An object by its table: where it is defined, or here. */
+/* An object, by a reference to its definition or written out. */
 static void write_struct(struct json *j, const char *as, const struct key *keys)
 {
 	json_open(j, as, '{');
@@ -103,7 +103,7 @@ static void write_number(struct json *j, bool whole)
 	json_number(j, "exclusiveMaximum", MOST_COUNT);
 }
 
-/* A number, or a text that stands for one. */
+/* A number, or a text that means one. */
 static void write_measure(struct json *j, const char *pattern)
 {
 	json_open(j, "anyOf", '[');
@@ -211,7 +211,7 @@ static void write_type(struct json *j, const struct key *k)
 	}
 }
 
-/* The table has it as JSON: a string or true or false. */
+/* The table has the default as JSON: a string, true or false. */
 static void write_default(struct json *j, const char *standard)
 {
 	if (standard[0] == '"')

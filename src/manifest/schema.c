@@ -68,7 +68,7 @@ static const struct key permission_keys[] = {
 	{ "deny", KEY_STRINGS, AT(permissions.deny), .joins = true,
 		.doc = "Rules for what is refused." },
 	{ "skipPrompts", KEY_FLAG, AT(permissions.skip_prompts), .standard = "true",
-		.doc = "The client asks for nothing: the box is what holds the agent." },
+		.doc = "The client does not ask for permission: the box confines the agent." },
 	{ 0 },
 };
 
@@ -79,7 +79,7 @@ static const struct key workspace_keys[] = {
 	{ "protect", KEY_STRINGS, AT(workspace.protect), .joins = true,
 		.doc = "Paths and patterns that stay read-only, as with --protect." },
 	{ "hide", KEY_STRINGS, AT(workspace.hide), .joins = true,
-		.doc = "Paths and patterns that cannot be read, as with --hide." },
+		.doc = "Paths and patterns that read as empty, as with --hide." },
 	{ 0 },
 };
 
@@ -124,7 +124,7 @@ static const struct key network_keys[] = {
 		       "If not given, those that the client needs; an empty list allows "
 		       "nothing." },
 	{ "deny", KEY_STRINGS, AT(network.deny), .joins = true,
-		.doc = "Hosts that may not, whatever allows them." },
+		.doc = "Hosts that may not be reached, even if an entry allows them." },
 	{ "proxy", KEY_FLAG, AT(network.proxy), .standard = "false",
 		.doc = "Programs must ask a proxy in the box, HTTP CONNECT or SOCKS5, whose "
 		       "variables are set: for kernels without nf_tables or its tproxy." },
@@ -133,35 +133,29 @@ static const struct key network_keys[] = {
 	{ "ports", KEY_STRINGS, AT(network.ports), .joins = true,
 		.doc = "Ports of the host's loopback that lead to a server in the box: `3000`, "
 		       "or `8080:80` for port 80 of the box." },
+	{ "services", KEY_STRINGS, AT(network.services), .joins = true,
+		.doc = "Ports of this machine's loopback, such as `5432`, whose service the "
+		       "box "
+		       "finds on the same port of its own 127.0.0.1." },
 	{ 0 },
 };
 
+#define LIMIT_KEY(name_, type_, most_, such, plan, key) \
+	{ #name_, type_, AT(limits.name_), .most = most_, .doc = key },
+
 static const struct key limit_keys[] = {
-	{ "memory", KEY_SIZE, AT(limits.memory), .doc = "Memory of all processes." },
-	{ "cpus", KEY_NUMBER, AT(limits.cpus), .doc = "Processors." },
-	{ "pids", KEY_COUNT, AT(limits.pids), .most = "4194304",
-		.doc = "Processes and threads." },
-	{ "files", KEY_COUNT, AT(limits.files), .most = "1073741824",
-		.doc = "Open files of each process." },
-	{ "time", KEY_TIME, AT(limits.time), .most = "3650d",
-		.doc = "Wall-clock time, as `30m`." },
-	{ "disk", KEY_SIZE, AT(limits.disk), .doc = "What may be written to the workspace." },
-	{ "scratch", KEY_SIZE, AT(limits.scratch), .most = "1024T",
-		.doc = "What may be written outside the workspace: home, /tmp." },
-	{ "connections", KEY_COUNT, AT(limits.connections), .most = "4096",
-		.doc = "Connections at once, where the network is `allow` or `open`." },
-	{ "traffic", KEY_SIZE, AT(limits.traffic), .most = "1024T",
-		.doc = "Bytes over such a network in all, in both directions." },
-	{ "rate", KEY_SIZE, AT(limits.rate), .most = "1T", .doc = "The same, each second." },
-	{ "usd", KEY_NUMBER, AT(limits.usd), .doc = "Money spent on the model." },
-	{ "tokens", KEY_COUNT, AT(limits.tokens), .doc = "Tokens used." },
+	/* clang-format off */
+	LIMITS_OF_BOX(LIMIT_KEY)
+	LIMITS_OF_NETWORK(LIMIT_KEY)
+	LIMITS_OF_NOBODY(LIMIT_KEY)
 	{ 0 },
+	/* clang-format on */
 };
 
 const struct key agent_keys[] = {
 	{ "description", KEY_STRING, AT(description), .doc = "What this agent is for." },
 	{ "extends", KEY_STRING, AT(extends),
-		.doc = "Another agent to begin with. What is said here wins; whitelists, "
+		.doc = "Another agent to start from. Keys given here win; whitelists, "
 		       "rules, "
 		       "mounts and variables are added to its own." },
 	{ "harness", KEY_CHOICE, AT(harness), .choices = "claude|codex|gemini|opencode|command",
@@ -176,7 +170,7 @@ const struct key agent_keys[] = {
 	{ "role", KEY_STRING, AT(role),
 		.doc = "A text file with the agent's standing instructions; it becomes the "
 		       "client's CLAUDE.md or AGENTS.md, beside the project's own." },
-	{ "prompt", KEY_STRING, AT(prompt), .doc = "What the agent is told at its start." },
+	{ "prompt", KEY_STRING, AT(prompt), .doc = "The first message to the agent." },
 	{ "skills", KEY_STRINGS, AT(skills), .joins = true,
 		.doc = "Names of the library's skills, or of those in `~/.claude/skills`." },
 	{ "mcpServers", KEY_STRINGS, AT(mcp_servers), .joins = true,
@@ -220,7 +214,7 @@ const struct key agent_keys[] = {
 		       "If "
 		       "not given, your own." },
 	{ "image", KEY_STRING, AT(image), .standard = "\"host\"",
-		.doc = "What the box's programs come from." },
+		.doc = "Where the box's programs come from." },
 	{ "engine", KEY_CHOICE, AT(engine), .choices = "native", .standard = "\"native\"",
 		.doc = "What builds the box." },
 	{ 0 },
@@ -228,8 +222,12 @@ const struct key agent_keys[] = {
 
 const struct key manifest_keys[] = {
 	{ "$schema", KEY_STRING, .doc = "For editors." },
-	{ "library", KEY_OBJECT, .keys = library_keys,
-		.doc = "What agents can be given, by name." },
+	{ "confirm", KEY_CHOICE, .choices = MANIFEST_CONFIRM, .standard = "\"changed\"",
+		.doc = "In your own file alone: when a start asks. `changed`: about your own "
+		       "client or a command if its plan is not one that you agreed to in this "
+		       "project before, and about each declared agent; `always`; or `never`. "
+		       "Whatever this says, a manifest that is not approved is asked about." },
+	{ "library", KEY_OBJECT, .keys = library_keys, .doc = "What agents can use, by name." },
 	{ "mine", KEY_OBJECT, .keys = agent_keys,
 		.doc = "What `carrel` alone starts: an agent with your own configuration." },
 	{ "agents", KEY_MAP, .keys = agent_keys, .size = sizeof(struct agent),

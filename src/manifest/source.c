@@ -1,14 +1,15 @@
 /*
  * manifest/source.c - paths that a manifest names, on the host
  *
- * A project's manifest may have been written by a stranger. What it says was approved by a
- * person who read it as text, so a path that reads as lying in the project must lie there: a
- * link in the project that leads to ~/.ssh would turn an innocent text into another one.
- * Absolute paths and those below ~ say what they are.
+ * A stranger may have written a project's manifest. The user approved it as text, so a path
+ * that reads as lying in the project must lie there: a link in the project that leads to ~/.ssh
+ * would give an innocent text another meaning. Absolute paths and those below ~ say what they
+ * are.
  */
 #include "manifest/source.h"
 #include "manifest/manifest.h"
 #include "base/fd.h"
+#include "base/look.h"
 #include "base/path.h"
 #include "base/str.h"
 
@@ -67,9 +68,17 @@ char *source_read(const char *path, size_t max)
 struct search {
 	const char *top;
 	size_t seen;
-	const char *bad; /* the first link that leads out */
+	const char
+		*bad; /* the first link that leads out, or an entry that cannot be examined */
 	const char *why;
 };
+
+/* It may hide something. Uses errno. */
+static void fail(struct search *s, const char *path)
+{
+	s->bad = path;
+	s->why = mem_printf("cannot be looked at: %s", strerror(errno));
+}
 
 static void look_at_link(struct search *s, const char *dir, const char *name)
 {
@@ -78,9 +87,17 @@ static void look_at_link(struct search *s, const char *dir, const char *name)
 	const char *to = realpath(path, real);
 	ssize_t n;
 
-	if (!to) { /* leads nowhere today; what its text says counts */
+	if (!to && !look_is_absent(errno)) {
+		fail(s, path);
+		return;
+	}
+	if (!to) { /* leads nowhere today, so its text counts */
 		n = readlink(path, text, sizeof(text) - 1);
-		text[n > 0 ? n : 0] = '\0';
+		if (n < 0) {
+			fail(s, path);
+			return;
+		}
+		text[n] = '\0';
 		to = path_clean(path_join(dir, text));
 	}
 	if (path_within(to, s->top))
@@ -89,14 +106,20 @@ static void look_at_link(struct search *s, const char *dir, const char *name)
 	s->why = mem_printf("is a link that leads out of it, to %s", str_visible(to));
 }
 
-/* Some file systems do not say; to open a link would be to follow it. */
-static unsigned char type_of(const char *dir, const struct dirent *e)
+/* Some file systems do not report the type. Opening a link would follow it. */
+static unsigned char type_of(struct search *s, const char *dir, const struct dirent *e)
 {
+	const char *path;
 	struct stat st;
 
-	if (e->d_type != DT_UNKNOWN || lstat(path_join(dir, e->d_name), &st) < 0)
+	if (e->d_type != DT_UNKNOWN)
 		return e->d_type;
-	return (unsigned char)IFTODT(st.st_mode);
+	path = path_join(dir, mem_strdup(e->d_name));
+	if (lstat(path, &st) == 0)
+		return (unsigned char)IFTODT(st.st_mode);
+	if (!look_is_absent(errno))
+		fail(s, path);
+	return DT_UNKNOWN;
 }
 
 static void search_dir(struct search *s, const char *path, int depth)
@@ -104,18 +127,24 @@ static void search_dir(struct search *s, const char *path, int depth)
 	DIR *dir = opendir(path);
 	struct dirent *e;
 
-	while (dir && !s->bad && (e = readdir(dir))) {
+	if (!dir && !look_is_absent(errno))
+		fail(s, path);
+	while (dir && !s->bad && (errno = 0, e = readdir(dir))) {
+		unsigned char type = type_of(s, path, e);
+
 		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
 			continue;
 		if (++s->seen > MOST_ENTRIES || depth > MOST_DEPTH) {
 			s->bad = path;
 			s->why = "is too large to look through";
-		} else if (type_of(path, e) == DT_LNK) {
+		} else if (type == DT_LNK) {
 			look_at_link(s, path, e->d_name);
-		} else if (type_of(path, e) == DT_DIR) {
+		} else if (type == DT_DIR) {
 			search_dir(s, path_join(path, e->d_name), depth + 1);
 		}
 	}
+	if (dir && !s->bad && errno && !look_is_absent(errno))
+		fail(s, path);
 	if (dir)
 		closedir(dir);
 }

@@ -9,11 +9,11 @@
 /* Relative to dir, absolute, or below home; clean, links not followed. */
 const char *source_expand(const char *text, const char *dir, const char *home);
 
-/* manifest_path() of a directory in which no link leads out of it. */
+/* manifest_path() of a directory that contains no link leading out of it. */
 const char *source_dir(const struct said *said, const char *field, const char *home,
 	problems *bad);
 
-/* A file that manifest_path() found: whatever stands there by now, no link is followed. */
+/* Read a file that manifest_path() found; no link is followed, whatever is there by now. */
 char *source_read(const char *path, size_t max);
 
 #endif

@@ -1,15 +1,15 @@
 /*
  * manifest/trust.c - which manifests of projects the user has approved
  *
- * Theory of operation. The verdict is the hash of the content, never the lines of what it
- * grants (grants.c): those are for the person, and kept in the store so that a later content
- * can be shown as what came and went.
+ * Theory of operation. The hash of the content decides, never the lines of what it grants
+ * (grants.c). Those are for the person; the store keeps them so that a later content can be
+ * shown as a difference.
  *
- * The store is one file for each manifest. It is replaced by rename(2), so a reader sees the
- * old or the new one whole, and of two writers the last wins. A temporary file that a kill
- * left behind has a name that nobody reads.
+ * The store has one file for each manifest. rename(2) replaces it, so a reader sees the old or
+ * the new one whole, and the last of two writers wins. A temporary file that a kill left behind
+ * has a name that nobody reads.
  *
- * Must not: follow a link in place of the file, or guess at a file that is not as we write it.
+ * Must not: follow a link in place of the file, or guess at a file that carrel did not write.
  */
 #include "manifest/trust.h"
 #include "manifest/grants.h"
@@ -41,7 +41,7 @@ _Static_assert((int)GRANTS_MAX + (64 << 10) < (int)STORE_MAX, "what is written c
 
 struct entry {
 	const char *text;
-	size_t index, match; /* match: the index of its like on the other side, from 1 */
+	size_t index, match; /* match: the index of the same line on the other side, from 1 */
 };
 
 static int compare_entries(const void *a, const void *b)
@@ -86,9 +86,9 @@ static void pair(struct entry *a, size_t n, struct entry *b, size_t m)
 }
 
 /*
- * The same lines can mean something else in another order, the arguments of a command for
- * one, and no line would say so. Both sides have their paths in one order, so what is out of
- * order is so within a list.
+ * The same lines in another order can mean something else (arguments of a command), and no line
+ * would show it. Both sides sort their paths alike, so only elements of a list can be out of
+ * order.
  */
 static void add_moved(const struct entry *now, size_t n, struct trust_state *state)
 {
@@ -134,7 +134,7 @@ struct record {
 	grant_lines grants;
 };
 
-/* NULL where no directory for state is. */
+/* NULL when there is no state directory. */
 static const char *store_dir(void)
 {
 	const char *state = xdg_state();
@@ -189,12 +189,12 @@ static int load(const char *file, char **ret, struct fault *f)
 			break;
 		len += (size_t)n;
 	}
-	/* A NUL ends the text for everybody else: then it is as if cut short. */
+	/* A NUL would end the text for other readers: treat it as truncated. */
 	*ret = len == size && strlen(text) == size ? text : mem_strdup("");
 	return 0;
 }
 
-/* Is it what str_visible() makes of some text? So it may be printed. */
+/* Is it output of str_visible(), and so safe to print? */
 static bool is_visible(const char *line)
 {
 	const char *again = str_visible(line);
@@ -224,7 +224,7 @@ static bool is_hash(const char *text)
 	return strlen(text) == HASH && strspn(text, "0123456789abcdefABCDEF") == HASH;
 }
 
-/* Its first lines, or all of it. */
+/* Parse the first lines, or all of it. */
 static bool parse(char *text, bool grants, struct record *ret)
 {
 	struct record r = { 0 };
@@ -247,7 +247,7 @@ static bool parse(char *text, bool grants, struct record *ret)
 	return true;
 }
 
-/* What was approved for the path; ret->path is NULL when nothing was. */
+/* Read what was approved for the path; ret->path is NULL if nothing was. */
 static int recall(const char *path, bool grants, struct record *ret, struct fault *f)
 {
 	const char *dir = store_dir(), *file;
@@ -261,14 +261,14 @@ static int recall(const char *path, bool grants, struct record *ret, struct faul
 		return rc;
 	if (text && !parse(text, grants, &r))
 		return unusable(f, file, "is not a record of trust that this carrel can read");
-	/* A record that was copied from elsewhere says nothing about this path. */
+	/* A record copied from elsewhere does not apply to this path. */
 	if (r.path && strcmp(r.path, str_visible(path)) != 0)
 		r = (struct record){ 0 };
 	*ret = r;
 	return 0;
 }
 
-/* A new file beside the one that it will replace. */
+/* Open a new file beside the one that it will replace. */
 static int open_temporary(int dir, const char *name, const char **ret_temp)
 {
 	int fd = -1;
@@ -289,7 +289,7 @@ static int fill(int fd, const struct str *text)
 
 	if (rc < 0)
 		return rc;
-	/* The mode again: the umask may have taken from it. */
+	/* Set the mode again: the umask may have reduced it. */
 	return fchmod(fd, 0600) < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
@@ -311,7 +311,7 @@ static int replace(const char *dir, const char *name, const struct str *text, st
 		unlinkat(at, temp, 0);
 		return fault_set(f, -rc, "write %s", str_visible(file));
 	}
-	(void)!fsync(at); /* lost in a power cut, it is asked again */
+	(void)!fsync(at); /* if a power cut loses it, carrel asks again */
 	return 0;
 }
 
@@ -333,7 +333,7 @@ static int check_variable(const char *hash, bool *ret_same, struct fault *f)
 	return 0;
 }
 
-/* The verdict, and the record that it is from, with what was granted if that is wanted. */
+/* The verdict and its record, with the granted lines if wanted. */
 static int decide(const char *path, const char *hash, bool grants, struct record *ret_record,
 	enum trust *ret, struct fault *f)
 {
@@ -436,10 +436,10 @@ struct shown {
 	const char *line;
 	size_t index;
 	enum grant sort;
-	char sign; /* '\0' when it is no difference */
+	char sign; /* '\0' when this is not a difference */
 };
 
-/* Of a difference, what stands at one path stands together, the old before the new. */
+/* In a difference, lines of one path stand together, the old before the new. */
 static int compare_shown(const void *a, const void *b)
 {
 	const struct shown *x = a, *y = b;
@@ -483,11 +483,11 @@ void trust_show(const struct trust_state *state, struct str *out)
 		return;
 	}
 	qsort(list.v, list.n, sizeof(*list.v), compare_shown);
-	/* What nothing stands before is the rest of nothing. */
+	/* Without other lines before it, this is not the rest of anything. */
 	if (list.v[0].sort == GRANT_REST)
 		heading = headings[GRANT_REST];
 	vec_each(s, &list) {
-		/* Or what counts would be pushed off the screen by what does not. */
+		/* Otherwise unimportant lines would push the important ones off the screen. */
 		if (s->sort == GRANT_REST && ++rest > MOST_REST)
 			continue;
 		if (heading != headings[s->sort])

@@ -6,39 +6,44 @@
 
 #include <stdbool.h>
 
+struct frame;
 struct fault;
 struct host;
 struct plan;
 struct request;
 
-/* network.c: whom the box may reach, and who reaches it. */
-/* Does one of its ports lead to one of the box below 1024? */
+/* network-mode.c: what the box may reach, and what reaches it. */
+/* Does one of its ports lead to a port of the box below 1024? */
 bool request_low_ports(const struct request *r);
+void request_services(const struct request *r, struct frame *ret);
 int plan_add_network(const struct request *r, const struct host *h, struct plan *p,
 	struct fault *f);
 
-/* places.c: everything of the box that is no rule, in order. */
+/* places.c: everything in the box that is not a rule, in order. */
 int plan_add_places(const struct request *r, const struct host *h, struct plan *p,
 	struct fault *f);
 
-/* Sort parents before children, refuse two places with one target, find what is to be made. */
+/* Places that every box has and that nothing else can replace, in order. */
+void plan_add_early(struct frame *frame);
+
+/* Sort parents before children, refuse two places with one target, mark what has to be made. */
 int plan_order_places(struct plan *p, struct fault *f);
 
-/* rules.c: pins, protected, hidden and stubs on top of the binds that are there. */
+/* rules.c: pins, protected and hidden paths and stubs, on top of the binds. */
 int plan_add_rules(const struct host *h, struct plan *p, struct fault *f);
 
-/* ssh.c: the agent's socket; after all other places, none of which may show a key. */
+/* ssh.c: the agent's socket; after all other places, because none of them may show a key. */
 int plan_add_ssh(const struct request *r, const struct host *h, struct plan *p,
 	struct fault *f);
 
-/* sandbox.c: for the agent, once all places are there. */
+/* sandbox.c: a text for the agent, once all places are known. */
 const char *plan_sandbox_text(const struct plan *p);
 
-/* env.c: after the places, because PATH keeps only what is in the box. */
+/* box-env.c: after the places, because PATH keeps only what is in the box. */
 int plan_add_env(const struct request *r, const struct host *h, struct plan *p,
 	struct fault *f);
 
-/* Will an absolute path of the host be seen at the same path in the box? */
+/* Does the box have this absolute path of the host at the same path? */
 bool plan_shows(const struct plan *p, const char *path);
 
 #endif

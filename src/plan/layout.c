@@ -27,22 +27,37 @@ bool layout_in_system(const char *path)
 }
 
 /*
- * /etc is picked, not shared: it is where machines keep secrets (ssl/private, maven's
- * passwords) and the names of internal hosts. passwd, group, hostname and nsswitch.conf are
- * made by the plan; so are hosts and resolv.conf, unless the box shares the host's network.
+ * /etc is picked, not shared: machines keep secrets there (ssl/private, maven's passwords) and
+ * the names of internal hosts. An entry is in the list if a package installs it beside its
+ * programs in /usr, if the programs fail or act differently without it, and if every user may
+ * read it because it is no place for passwords or keys. The plan makes passwd, group, hostname
+ * and nsswitch.conf, and hosts and resolv.conf unless the box shares the host's network.
  */
 const struct layout_etc layout_etc[] = {
+	{ "ImageMagick-6", false, false },
+	{ "ImageMagick-7", false, false },
+	{ "R", false, false },
 	{ "alternatives", false, false },
 	{ "bash.bashrc", true, false },
+	{ "chromium", false, false },
+	{ "chromium.d", false, false },
 	{ "crypto-policies", false, false },
+	{ "debian_version", true, false },
+	{ "firefox", false, false },
+	{ "firefox-esr", false, false },
 	{ "fonts", false, false },
 	{ "inputrc", true, false },
 	{ "java-11-openjdk", false, false },
 	{ "java-17-openjdk", false, false },
 	{ "java-21-openjdk", false, false },
+	{ "java-25-openjdk", false, false },
+	{ "java-8-openjdk", false, false },
 	{ "ld.so.cache", false, false },
 	{ "localtime", true, false },
+	{ "lsb-release", true, false },
+	{ "mime.types", false, false },
 	{ "os-release", true, false },
+	{ "php", false, false },
 	{ "pki/ca-trust", false, false },
 	{ "pki/tls/cert.pem", false, false },
 	{ "pki/tls/certs", false, false },
@@ -53,6 +68,7 @@ const struct layout_etc layout_etc[] = {
 	{ "ssl/certs", false, false },
 	{ "ssl/openssl.cnf", false, false },
 	{ "static", false, false }, /* NixOS: what most of /etc links to */
+	{ "texmf", false, false },
 	{ "timezone", true, false },
 	{ "gai.conf", true, true },
 	{ "host.conf", true, true },
@@ -97,26 +113,6 @@ const struct layout_toolchain layout_toolchains[] = {
 };
 const size_t layout_toolchains_n = ARRAY_SIZE(layout_toolchains);
 
-/*
- * Files in a project that tools on the host run or obey without being asked: an agent
- * that can write them runs code outside its box the next time the user works there. Those
- * of git are in run/survey-git.c.
- */
-const char *const layout_protect[] = {
-	".claude/settings.json",
-	".claude/settings.local.json",
-	".claude/hooks",
-	".mcp.json",
-	".codex",
-	".gemini",
-	"opencode.json",
-	".vscode",
-	".idea",
-	".envrc",
-	"carrel.json",
-};
-const size_t layout_protect_n = ARRAY_SIZE(layout_protect);
-
 const char *const layout_hide[] = {
 	"**/.env",
 	"**/.env.*",
@@ -137,10 +133,9 @@ const char *const layout_env[] = {
 const size_t layout_env_n = ARRAY_SIZE(layout_env);
 
 /*
- * Started by root, uid 1000 in the box is uid 0 to the kernel, and some files in proc
- * ask only for that (core_pattern runs a program on the host). For anybody else the
- * kernel refuses already, and a proc with nothing on top of it is what lets a box in
- * a box mount its own.
+ * If root starts carrel, uid 1000 in the box is uid 0 to the kernel, and some files in proc
+ * check only that (core_pattern runs a program on the host). For other users the kernel refuses
+ * already, and only a proc without anything on top lets a box inside the box mount its own.
  */
 const struct layout_proc layout_proc_root[] = {
 	{ "/proc/acpi", true, false },

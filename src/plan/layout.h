@@ -1,8 +1,8 @@
 /*
  * plan/layout.h - what of the host is in every box, as tables
  *
- * The survey looks each of these paths up (struct host holds the answers in the same
- * order); the resolver decides. A new path is one new line in layout.c.
+ * The survey looks up each of these paths (struct host holds the results in the same order);
+ * the resolver decides. A new path is one new line in layout.c.
  */
 #ifndef PLAN_LAYOUT_H
 #define PLAN_LAYOUT_H
@@ -10,14 +10,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Top-level directories with the system's programs; a link is made again as a link. */
+/* Top-level directories with the system's programs; a link stays a link. */
 extern const char *const layout_system[];
 extern const size_t layout_system_n;
 bool layout_in_system(const char *path); /* is it in or below one of them? */
 
 struct layout_etc {
 	const char *name;       /* below /etc */
-	bool copy;              /* a page at most: to copy it costs less than a mount */
+	bool copy;              /* at most a page: copying it costs less than a mount */
 	bool only_with_network; /* the host's own only when the box shares its network */
 };
 extern const struct layout_etc layout_etc[];
@@ -30,9 +30,9 @@ struct layout_toolchain {
 extern const struct layout_toolchain layout_toolchains[];
 extern const size_t layout_toolchains_n;
 
-/* As --protect and --hide take them. */
-extern const char *const layout_protect[], *const layout_hide[];
-extern const size_t layout_protect_n, layout_hide_n;
+/* In the syntax of --hide. Protected paths are in plan/obeyed.h. */
+extern const char *const layout_hide[];
+extern const size_t layout_hide_n;
 
 /* Host variables that pass; a name ending in * is a prefix. */
 extern const char *const layout_env[];

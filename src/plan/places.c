@@ -1,11 +1,11 @@
 /*
  * plan/places.c - the file system of the box, without the rules
  *
- * The box's root is a tmpfs. What the host shares is bound into it read-only, small files
- * of /etc are copied; what the box may write without leaving a trace (home, /tmp, ...) is
- * scratch on that same tmpfs, and it is Landlock that keeps the rest of it from being
- * written; the workspace is bound at its own path. Sorting by target puts every
- * place after the one it lies in, so the engine can simply go down the list.
+ * The box's root is a tmpfs. Shared paths of the host are bound into it read-only, small files
+ * of /etc are copied. What the box may write without leaving a trace (home, /tmp, ...) is
+ * scratch on the same tmpfs, and Landlock keeps the rest of it from being written. The
+ * workspace is bound at its own path. Sorting by target puts every place after the one that
+ * contains it, so the engine simply goes down the list.
  */
 #include "plan/internal.h"
 #include "plan/layout.h"
@@ -23,7 +23,7 @@ static void add(struct plan *p, struct place place)
 {
 	if (!place.why)
 		place.why = "base";
-	/* What is only on the box's own root is kept from being written by Landlock. */
+	/* Landlock protects what is only on the box's own root from being written. */
 	if (place.kind == PLACE_LINK || place.kind == PLACE_FILE || place.kind == PLACE_COPY)
 		place.rw |= p->frame.nest;
 	vec_push(&p->places, place);
@@ -57,7 +57,7 @@ static void add_scratch(struct plan *p, const char *target, mode_t mode)
 			.mode = mode });
 }
 
-/* What is there after following links is bound at the name that was looked up. */
+/* Bind the target of the links at the name that was looked up. */
 static void add_bind(struct plan *p, const struct fact *fact, const char *target, bool rw,
 	const char *why)
 {
@@ -84,8 +84,8 @@ static void add_system(const struct host *h, struct plan *p)
 }
 
 /*
- * The nodes are bound read-only: that does not keep anybody from writing to the device, but
- * from changing the mode of the host's node, which root's box would own.
+ * The nodes are bound read-only. That does not prevent writing to the device, but it prevents
+ * changing the mode of the host's node, which root's box would own.
  */
 static void add_dev(struct plan *p)
 {
@@ -138,22 +138,19 @@ static void add_proc(struct plan *p)
 	}
 }
 
-static void add_early(struct plan *p)
+void plan_add_early(struct frame *frame)
 {
-	size_t n = p->places.n;
+	struct plan only = { .frame = *frame };
+	struct fault f = { 0 };
 
-	add_proc(p);
-	add_dev(p);
-	for (; n < p->places.n; n++)
-		p->places.v[n].early = true;
-}
-
-int plan_own_places(const struct frame *frame, struct plan *ret, struct fault *f)
-{
-	*ret = (struct plan){ .frame = *frame };
-	vec_reserve(&ret->places, 40);
-	add_early(ret);
-	return plan_order_places(ret, f);
+	vec_reserve(&only.places, 40);
+	add_proc(&only);
+	add_dev(&only);
+	vec_each(place, &only.places)
+		place->early = true;
+	if (plan_order_places(&only, &f) < 0)
+		BUG("the early places: %s", f.text);
+	frame->early = only.places;
 }
 
 static void add_accounts(struct plan *p, const struct host *h)
@@ -193,7 +190,7 @@ static void add_host_etc(struct plan *p, const struct layout_etc *l, const struc
 		add_bind(p, fact, target, false, "system");
 }
 
-/* The broker answers there, and waits for nobody: what is asked about is the connection. */
+/* The broker answers there at once: the user is asked about connections, not lookups. */
 #define RESOLVER "nameserver 198.18.0.1\n"
 
 static void add_etc(const struct host *h, struct plan *p)
@@ -216,6 +213,7 @@ static void add_etc(const struct host *h, struct plan *p)
 			!broker                  ? "# no network in this box\n"
 				: p->frame.proxy ? "# the proxy looks names up\n"
 						 : RESOLVER);
+		p->places.v[p->places.n - 1].watched = !broker;
 	}
 	for (size_t i = 0; i < layout_etc_n; i++)
 		if (shared_net || !layout_etc[i].only_with_network)
@@ -229,6 +227,8 @@ static void add_toolchains(const struct host *h, struct plan *p)
 			add_bind(p, &h->toolchains[i],
 				path_join(h->home, layout_toolchains[i].dir), false,
 				"toolchain");
+	vec_each(program, &h->programs)
+		add_bind(p, program, program->path, false, "toolchain");
 }
 
 static const char *box_path(const struct plan *p, const char *target)
@@ -247,6 +247,7 @@ static void add_request_files(const struct request *r, struct plan *p)
 				.rw = file->rw,
 				.brief = file->brief,
 				.secret = file->secret,
+				.fill = file->fill,
 				.why = file->why });
 }
 
@@ -289,10 +290,6 @@ static void add_request_dirs(const struct request *r, struct plan *p)
 				.why = dir->why });
 }
 
-/*
- * Programs that read a directory of settings if there is one may not cope with one that they
- * are not allowed to read.
- */
 static void add_empty(const struct request *r, struct plan *p)
 {
 	vec_each(name, &r->empty)
@@ -300,11 +297,11 @@ static void add_empty(const struct request *r, struct plan *p)
 			(struct place){ .kind = PLACE_HIDE,
 				.target = path_join(p->workspace, *name),
 				.dir = true,
-				.mode = 0555,
 				.why = "settings that are not declared" });
 }
 
-static int check_target(const char *target, const struct request_mount *m, struct fault *f)
+static int check_target(const struct plan *p, const char *target, const struct request_mount *m,
+	struct fault *f)
 {
 	static const char *const ours[] = { "/proc", "/dev", "/etc/passwd", "/etc/group" };
 
@@ -312,6 +309,14 @@ static int check_target(const char *target, const struct request_mount *m, struc
 		return fault_set(f, 0,
 			"%s %s: the target '%s' must be an absolute path other than /", m->why,
 			str_visible(m->source), str_visible(target));
+	if (!strcmp(target, p->home)) {
+		fault_set(f, 0, "%s %s: the box has a home of its own there", m->why,
+			str_visible(m->source));
+		return fault_fix(f,
+			"Mount what it needs of yours, %s ~/DIR for one; or all of it "
+			"elsewhere, secrets included: %s %s:/mnt/home.",
+			m->why, m->why, str_visible(m->source));
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
 		if (path_within(target, ours[i]))
 			return fault_set(f, 0, "%s %s: %s is the box's own", m->why,
@@ -329,14 +334,18 @@ static int add_mounts(const struct request *r, const struct host *h, struct plan
 			path_clean(m->target ? box_path(p, m->target) : fact->path);
 		int rc;
 
-		if (fact->real_kind == KIND_ABSENT)
-			return fault_set(f, ENOENT, "%s %s", m->why, str_visible(m->source));
+		if (fact->real_kind == KIND_ABSENT) {
+			fault_set(f, ENOENT, "%s %s", m->why, str_visible(m->source));
+			return m->source[0] != '~'
+				? -EINVAL
+				: fault_fix(f, "Your shell left the ~ as it is: write $HOME.");
+		}
 		if (path_within(fact->real, "/proc") || path_within("/proc", fact->real))
 			return fault_set(f, 0,
 				"%s %s: the host's proc would show its "
 				"processes to the box",
 				m->why, str_visible(m->source));
-		rc = check_target(target, m, f);
+		rc = check_target(p, target, m, f);
 		if (rc < 0)
 			return rc;
 		add_bind(p, fact, target, m->rw, m->why);
@@ -355,13 +364,69 @@ static bool has_target(const struct plan *p, const char *target)
 	return false;
 }
 
+/*
+ * git writes its configuration to a copy; run/git-box.c examines it at the end. The plan only
+ * says where it is, because its contents may be secret (a token in a URL).
+ */
+static void add_copies(const struct host *h, struct plan *p)
+{
+	vec_each(rule, &h->rules)
+		if (rule->copy && !has_target(p, rule->copy_at))
+			add(p,
+				(struct place){ .kind = PLACE_FILE,
+					.target = rule->copy_at,
+					.text = rule->copy,
+					.rw = true,
+					.secret = true,
+					.mode = 0644,
+					.why = "the box's own copy of git's config" });
+}
+
+/*
+ * A directory of the host at its own path: itself, or with an overlay workspace a layer on
+ * top of it, the number-th of the box.
+ */
+static void add_working_dir(const struct host *h, struct plan *p, const char *dir, int number,
+	const char *why)
+{
+	struct place place = { .kind = PLACE_BIND,
+		.target = dir,
+		.source = dir,
+		.rw = true,
+		.dir = true,
+		.why = why,
+		.mode = 0755 };
+
+	if (p->overlay) {
+		const char **lowers = mem_alloc(3 * sizeof(*lowers));
+
+		if (h->over)
+			lowers[0] = mem_printf("%s/%d/upper", h->over, number);
+		lowers[h->over != NULL] = dir;
+		place.kind = PLACE_OVERLAY;
+		place.layer = true;
+		place.lowers = lowers;
+		place.source = h->layers ? mem_printf("%s/%d/upper", h->layers, number) : NULL;
+		place.work = h->layers ? mem_printf("%s/%d/work", h->layers, number) : NULL;
+	}
+	add(p, place);
+}
+
+static void add_workspace(const struct host *h, struct plan *p)
+{
+	add_working_dir(h, p, p->workspace, 0, "workspace");
+	if (h->git_common)
+		add_working_dir(h, p, h->git_common, 1, "repository of this worktree");
+}
+
 int plan_add_places(const struct request *r, const struct host *h, struct plan *p,
 	struct fault *f)
 {
 	vec_reserve(&p->places, 80);
 	add_system(h, p);
 	add_etc(h, p);
-	add_early(p);
+	vec_each(place, &p->frame.early)
+		vec_push(&p->places, *place);
 	add_scratch(p, "/tmp", 01777);
 	add_scratch(p, "/var/tmp", 01777);
 	add_scratch(p, "/run", 0755);
@@ -369,23 +434,8 @@ int plan_add_places(const struct request *r, const struct host *h, struct plan *
 	if (!has_target(p, p->home)) /* HOME=/tmp, as service users have it */
 		add_scratch(p, p->home, 0700);
 	add_toolchains(h, p);
-	add(p,
-		(struct place){ .kind = PLACE_BIND,
-			.target = p->workspace,
-			.source = p->workspace,
-			.rw = true,
-			.dir = true,
-			.why = "workspace",
-			.mode = 0755 });
-	if (h->git_common)
-		add(p,
-			(struct place){ .kind = PLACE_BIND,
-				.target = h->git_common,
-				.source = h->git_common,
-				.rw = true,
-				.dir = true,
-				.mode = 0755,
-				.why = "repository of this worktree" });
+	add_workspace(h, p);
+	add_copies(h, p);
 	add_request_files(r, p);
 	add_empty(r, p);
 	if (r->sandbox)
@@ -409,19 +459,20 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * What is made for the box is made on its own tmpfs. In a mount it would be made on the host,
- * through whatever links are there.
+ * Things made for the box are made on its own tmpfs. Inside a mount they would be made on the
+ * host, through any links that are there.
  */
 static bool is_made(const struct place *place)
 {
 	return place->kind == PLACE_LINK || place->kind == PLACE_FILE ||
 		place->kind == PLACE_COPY || place->kind == PLACE_SCRATCH ||
-		place->kind == PLACE_OVERLAY || (place->kind == PLACE_SEAL && !place->optional);
+		(place->kind == PLACE_OVERLAY && !place->layer) ||
+		(place->kind == PLACE_SEAL && !place->optional);
 }
 
 /*
- * Sorted, the places around one target are those still open on a stack: each
- * lies in the one below it. Linear, because hundreds of mounts are ordinary.
+ * Sorted, the places around one target are on a stack: each lies in the one below it. This is
+ * linear, because hundreds of mounts are ordinary.
  */
 int plan_order_places(struct plan *p, struct fault *f)
 {
@@ -458,12 +509,13 @@ int plan_order_places(struct plan *p, struct fault *f)
 
 bool plan_shows(const struct plan *p, const char *path)
 {
-	/* The last is the deepest. */
+	/* The last match is the deepest. */
 	for (size_t i = p->places.n; i-- > 0;) {
 		const struct place *in = &p->places.v[i];
 
 		if (path_within(path, in->target))
-			return in->kind == PLACE_LINK || (in->kind == PLACE_BIND && !in->moved);
+			return in->kind == PLACE_LINK || in->layer ||
+				(in->kind == PLACE_BIND && !in->moved);
 	}
 	return false;
 }

@@ -1,30 +1,17 @@
 /*
- * plan/print.c - the plan for a person and for a machine
+ * plan/print.c - the plan for a person
  *
- * Both read the struct the engine executes. No value of an environment variable is
- * ever printed. Text from outside passes str_visible().
+ * It reads the struct that the engine executes, as the document for machines does
+ * (plan/document.c). No value of an environment variable is ever printed. Text from outside
+ * passes str_visible().
  */
 #include "plan/plan.h"
-#include "base/hash.h"
-#include "base/json.h"
+#include "plan/text.h"
 #include "base/mem.h"
 #include "base/str.h"
 
 #include <sched.h>
 #include <string.h>
-
-static const struct {
-	unsigned long bit;
-	const char *name;
-} namespaces[] = {
-	{ CLONE_NEWUSER, "user" },
-	{ CLONE_NEWNS, "mount" },
-	{ CLONE_NEWPID, "pid" },
-	{ CLONE_NEWIPC, "ipc" },
-	{ CLONE_NEWUTS, "uts" },
-	{ CLONE_NEWCGROUP, "cgroup" },
-	{ CLONE_NEWNET, "net" },
-};
 
 static const char *const place_kinds[] = {
 	[PLACE_LINK] = "link",
@@ -37,6 +24,7 @@ static const char *const place_kinds[] = {
 	[PLACE_PTS] = "pts",
 	[PLACE_PIN] = "pin",
 	[PLACE_PROTECT] = "protect",
+	[PLACE_CONFIG] = "config",
 	[PLACE_STUB] = "stub",
 	[PLACE_HIDE] = "hide",
 	[PLACE_SEAL] = "seal",
@@ -88,236 +76,9 @@ const char *seccomp_name(enum seccomp_program program)
 	return program == SECCOMP_NEST ? "nest" : "strict";
 }
 
-static void json_list(struct json *j, const char *key, const char *const *list)
-{
-	if (!list)
-		return;
-	json_open(j, key, '[');
-	for (size_t i = 0; list[i]; i++)
-		json_string(j, NULL, list[i]);
-	json_close(j, ']');
-}
-
-static void json_place(struct json *j, const struct place *place, bool for_hash)
-{
-	json_open(j, NULL, '{');
-	json_string(j, "kind", place_kind_name(place->kind));
-	json_string(j, "target", place->target);
-	/* A box's own layer has another name each time, and so may its agent's socket. */
-	if (place->source && !(for_hash && (place->kind == PLACE_OVERLAY || place->named)))
-		json_string(j, "source", place->source);
-	json_list(j, "lower", place->lowers);
-	json_list(j, "files", place->files);
-	if (place->brief) {
-		json_number(j, "bytes", (long long)strlen(place->text));
-		json_string(j, "sha256", hash_hex(place->text, strlen(place->text)));
-	} else if (place->text && !place->secret && !(for_hash && place->named)) {
-		json_string(j, "text", place->text);
-	}
-	json_string(j, "mode", place->rw ? "rw" : "ro");
-	json_string(j, "type",
-		place->kind == PLACE_LINK ? "link"
-			: place->dir      ? "dir"
-					  : "file");
-	if (place->optional)
-		json_bool(j, "optional", true);
-	json_string(j, "why", place->why);
-	json_close(j, '}');
-}
-
-static void json_identity(struct json *j, const struct plan *p)
-{
-	json_open(j, "user", '{');
-	json_string(j, "name", p->user);
-	json_number(j, "uid", p->frame.uid);
-	json_number(j, "gid", p->frame.gid);
-	json_number(j, "host_uid", p->frame.host_uid);
-	json_number(j, "host_gid", p->frame.host_gid);
-	json_close(j, '}');
-}
-
-static void json_rules(struct json *j, const char *key, const net_rule_vec *rules, bool deny)
-{
-	json_open(j, key, '[');
-	vec_each(rule, rules)
-		if (rule->deny == deny)
-			json_string(j, NULL, rule->text);
-	json_close(j, ']');
-}
-
-/* What the broker is given; there is none in the other modes. */
-static void json_egress(struct json *j, const struct plan *p)
-{
-	if (!network_is_brokered(p->frame.network))
-		return;
-	json_open(j, "egress", '{');
-	json_rules(j, "allow", &p->net_rules, false);
-	json_rules(j, "deny", &p->net_rules, true);
-	json_bool(j, "proxy", p->frame.proxy);
-	json_bool(j, "ask", p->ask);
-	json_open(j, "ports", '[');
-	vec_each(port, &p->ports)
-		json_string(j, NULL, mem_printf("%u:%u", port->host, port->box));
-	json_close(j, ']');
-	json_number(j, "connections", (long long)p->limits.connections);
-	json_number(j, "traffic", (long long)p->limits.traffic);
-	json_number(j, "rate", (long long)p->limits.rate);
-	json_close(j, '}');
-}
-
-static void json_layers(struct json *j, const struct plan *p)
-{
-	json_open(j, "namespaces", '[');
-	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++)
-		if (p->frame.namespaces & namespaces[i].bit)
-			json_string(j, NULL, namespaces[i].name);
-	json_close(j, ']');
-	json_string(j, "network", network_name(p->frame.network));
-	json_egress(j, p);
-	json_open(j, "layers", '{');
-	json_number(j, "landlock", p->landlock_abi);
-	json_string(j, "seccomp", seccomp_name(p->seccomp));
-	json_bool(j, "no_new_privs", true);
-	json_open(j, "capabilities", '[');
-	json_close(j, ']');
-	json_close(j, '}');
-	json_open(j, "limits", '{');
-	json_number(j, "time", (long long)p->limits.time);
-	json_number(j, "pids", (long long)p->limits.pids);
-	json_number(j, "files", (long long)p->limits.files);
-	json_number(j, "scratch", (long long)p->limits.scratch);
-	json_number(j, "scratch_inodes", (long long)p->frame.scratch_inodes);
-	json_close(j, '}');
-}
-
-static void json_names(struct json *j, const char *key, const char *const *names, size_t n)
-{
-	json_open(j, key, '[');
-	for (size_t i = 0; i < n; i++)
-		json_string(j, NULL, names[i]);
-	json_close(j, ']');
-}
-
-static void json_agent(struct json *j, const struct request_agent *a)
-{
-	json_open(j, "agent", '{');
-	json_string(j, "name", a->name);
-	json_string(j, "harness", a->harness);
-	if (a->model)
-		json_string(j, "model", a->model);
-	json_names(j, "skills", a->skills.v, a->skills.n);
-	json_names(j, "mcpServers", a->mcp_servers.v, a->mcp_servers.n);
-	json_names(j, "plugins", a->plugins.v, a->plugins.n);
-	json_names(j, "hooks", a->hooks.v, a->hooks.n);
-	json_names(j, "tools", a->tools.v, a->tools.n);
-	if (a->prompt)
-		json_number(j, "prompt_bytes", (long long)strlen(a->prompt));
-	json_close(j, '}');
-}
-
-static void json_ssh(struct json *j, const struct plan *p)
-{
-	json_open(j, "ssh", '[');
-	vec_each(s, &p->ssh) {
-		json_open(j, NULL, '{');
-		json_string(j, "host", s->host);
-		json_string(j, "hostname", s->host_name);
-		json_string(j, "user", s->user);
-		json_number(j, "port", s->port);
-		json_string(j, "key", s->key);
-		json_close(j, '}');
-	}
-	json_close(j, ']');
-}
-
-/* Everything that makes the box what it is; its name and hash are not part of that. */
-static void json_body(struct json *j, const struct plan *p, bool for_hash)
-{
-	json_number(j, "version", 1);
-	json_string(j, "engine", p->engine);
-	json_string(j, "image", p->image);
-	if (p->agent)
-		json_agent(j, p->agent);
-	json_open(j, "argv", '[');
-	for (size_t i = 0; p->argv[i]; i++)
-		json_string(j, NULL, p->argv[i]);
-	json_close(j, ']');
-	if (p->input)
-		json_string(j, "input", p->input);
-	json_string(j, "workdir", p->workdir);
-	json_string(j, "workspace", p->workspace);
-	json_string(j, "home", p->home);
-	json_open(j, "instance", '{');
-	json_string(j, "id", p->project_id);
-	json_string(j, "root", p->project);
-	json_close(j, '}');
-	json_identity(j, p);
-	json_layers(j, p);
-	json_open(j, "places", '[');
-	vec_each(place, &p->places)
-		json_place(j, place, for_hash);
-	json_close(j, ']');
-	json_open(j, "env", '[');
-	vec_each(e, &p->env) {
-		json_open(j, NULL, '{');
-		json_string(j, "name", e->name);
-		json_string(j, "from", env_from_name(e->from));
-		if (e->from == ENV_DECLARED)
-			json_string(j, "how", env_how_name(e->how));
-		if (e->how == ENV_COMMAND)
-			json_list(j, "command", e->argv);
-		json_close(j, '}');
-	}
-	json_close(j, ']');
-	if (p->ssh.n)
-		json_ssh(j, p);
-	json_open(j, "collect", '[');
-	json_close(j, ']');
-	json_open(j, "notices", '[');
-	vec_each(notice, &p->notices)
-		json_string(j, NULL, *notice);
-	json_close(j, ']');
-}
-
-const char *plan_hash(const struct plan *p)
-{
-	struct str text = { 0 };
-	struct json j = { .out = &text };
-
-	json_open(&j, NULL, '{');
-	json_body(&j, p, true);
-	json_close(&j, '}');
-	return hash_hex(text.p, text.len);
-}
-
-void plan_json(const struct plan *p, struct str *out)
-{
-	struct json j = { .out = out, .indent = true };
-
-	json_open(&j, NULL, '{');
-	json_body(&j, p, false);
-	json_string(&j, "name", p->name);
-	json_string(&j, "hash", plan_hash(p));
-	json_close(&j, '}');
-	str_addc(out, '\n');
-}
-
-/* One "  label    text" line, the label in bold on a terminal. */
-static void heading(struct str *out, bool colour, const char *label)
-{
-	str_addf(out, "%s%-11s%s", colour ? "\033[1m" : "", label, colour ? "\033[0m" : "");
-}
-
-static void line(struct str *out, bool colour, const char *label, const char *text)
-{
-	heading(out, colour, label);
-	str_add_visible(out, text);
-	str_addc(out, '\n');
-}
-
 static void print_command(const struct plan *p, bool colour, struct str *out)
 {
-	heading(out, colour, "command");
+	text_heading(out, colour, "command");
 	for (size_t i = 0; p->argv[i]; i++) {
 		if (i)
 			str_addc(out, ' ');
@@ -337,7 +98,7 @@ static void print_env(const struct plan *p, bool colour, struct str *out)
 			if ((int)e->from != from)
 				continue;
 			if (first) {
-				heading(out, colour, from == ENV_HOST ? "env" : "");
+				text_heading(out, colour, from == ENV_HOST ? "env" : "");
 				str_addf(out, "%s:", titles[from]);
 			}
 			first = false;
@@ -349,66 +110,20 @@ static void print_env(const struct plan *p, bool colour, struct str *out)
 	}
 }
 
-/* Programs of the host that give values: the one thing that runs outside of the box. */
-static void print_programs(const struct plan *p, bool colour, struct str *out)
-{
-	vec_each(e, &p->env) {
-		if (e->how != ENV_COMMAND)
-			continue;
-		heading(out, colour, "runs");
-		for (size_t i = 0; e->argv[i]; i++) {
-			str_add_word(out, e->argv[i]);
-			str_addc(out, ' ');
-		}
-		str_addf(out, "outside of the box, for %s\n", e->name);
-	}
-}
-
-/* Things of one sort on as few lines as they need. */
-struct wrapped {
-	struct str *out;
-	bool colour;
-	const char *label; /* of the first line */
-	size_t width;
-	bool begun;
-};
-
-static void wrap(struct wrapped *w, const char *text)
-{
-	size_t n = strlen(text);
-
-	if (!w->begun || w->width + n > 84) {
-		str_add(w->out, w->begun ? ",\n" : "");
-		heading(w->out, w->colour, w->begun ? "" : w->label);
-		w->width = 11;
-	} else {
-		str_add(w->out, ", ");
-	}
-	str_add(w->out, text);
-	w->width += n + 2;
-	w->begun = true;
-}
-
-static void wrap_end(struct wrapped *w)
-{
-	if (w->begun)
-		str_addc(w->out, '\n');
-}
-
-/* Where it may log in to, and with what. */
+/* Hosts to log in to, and with which key. */
 static void print_ssh(const struct plan *p, bool colour, struct str *out)
 {
 	vec_each(s, &p->ssh)
-		line(out, colour, s == p->ssh.v ? "ssh" : "",
+		text_line(out, colour, s == p->ssh.v ? "ssh" : "",
 			mem_printf("%s: %s@%s port %u, with %s, which stays outside", s->host,
 				s->user, s->host_name, s->port, s->key));
 }
 
-/* What moved says where it comes from. */
+/* A moved place shows its source. */
 static void print_places(const struct plan *p, bool colour, struct str *out, const char *label,
 	bool (*want)(const struct place *place))
 {
-	struct wrapped w = { .out = out, .colour = colour, .label = label };
+	struct text_wrapped w = { .out = out, .colour = colour, .label = label };
 
 	vec_each(place, &p->places) {
 		struct str one = { 0 };
@@ -422,67 +137,45 @@ static void print_places(const struct plan *p, bool colour, struct str *out, con
 		str_add_visible(&one, place->target);
 		if (place->kind == PLACE_STUB)
 			str_add(&one, " (absent)");
-		wrap(&w, one.p);
+		text_wrap(&w, one.p);
 	}
-	wrap_end(&w);
+	text_wrap_end(&w);
 }
 
 static void print_rules(const struct plan *p, bool colour, struct str *out, const char *word,
 	bool deny)
 {
-	struct wrapped w = { .out = out, .colour = colour, .label = "" };
+	struct text_wrapped w = { .out = out, .colour = colour, .label = "" };
 
 	vec_each(rule, &p->net_rules) {
 		const char *text = str_visible(rule->text);
 
 		if (rule->deny == deny)
-			wrap(&w, w.begun ? text : mem_printf("%s: %s", word, text));
+			text_wrap(&w, w.begun ? text : mem_printf("%s: %s", word, text));
 	}
-	wrap_end(&w);
-}
-
-static bool allows_any(const struct plan *p)
-{
-	vec_each(rule, &p->net_rules)
-		if (!rule->deny)
-			return true;
-	return false;
-}
-
-static const char *mode_text(const struct plan *p)
-{
-	static const char *const modes[] = {
-		[NETWORK_NONE] = "none (its own loopback)",
-		[NETWORK_OPEN] = "open: the public Internet, not this machine or its network",
-		[NETWORK_HOST] =
-			"host: everything this machine can reach, its own services too",
-	};
-	bool any = allows_any(p);
-
-	if (p->frame.network != NETWORK_ALLOW)
-		return modes[p->frame.network];
-	if (p->ask)
-		return any ? "allow: these hosts; you are asked about others"
-			   : "allow: you are asked about every host";
-	return any ? "allow: these hosts and nothing else" : "allow: nothing is allowed";
+	text_wrap_end(&w);
 }
 
 static void print_network(const struct plan *p, bool colour, struct str *out)
 {
-	struct wrapped ports = { .out = out, .colour = colour, .label = "" };
+	struct text_wrapped ports = { .out = out, .colour = colour, .label = "" };
 
-	line(out, colour, "network", mode_text(p));
+	text_line(out, colour, "network", text_network(p));
 	print_rules(p, colour, out, "allowed", false);
 	print_rules(p, colour, out, "denied", true);
 	if (p->frame.proxy)
-		line(out, colour, "",
+		text_line(out, colour, "",
 			mem_printf("by a proxy that programs must ask: 127.0.0.1:%d of the box",
 				PROXY_PORT));
 	vec_each(port, &p->ports)
-		wrap(&ports,
+		text_wrap(&ports,
 			mem_printf("%s127.0.0.1:%u leads to port %u of the box",
 				ports.begun ? "" : "ports: ", port->host, port->box));
-	wrap_end(&ports);
+	text_wrap_end(&ports);
+	for (unsigned int i = 0; i < p->frame.n_services; i++)
+		text_line(out, colour, "",
+			mem_printf("127.0.0.1:%u of the box is that of this machine",
+				p->frame.services[i]));
 }
 
 static bool is_asked_rw(const struct place *p)
@@ -498,7 +191,12 @@ static bool is_ro(const struct place *p)
 
 static bool is_overlay(const struct place *p)
 {
-	return p->kind == PLACE_OVERLAY;
+	return p->kind == PLACE_OVERLAY && !p->layer;
+}
+
+static bool is_layer(const struct place *p)
+{
+	return p->layer;
 }
 
 static bool is_scratch(const struct place *p)
@@ -508,7 +206,7 @@ static bool is_scratch(const struct place *p)
 
 static bool is_protected(const struct place *p)
 {
-	return p->kind == PLACE_PROTECT || p->kind == PLACE_STUB;
+	return p->kind == PLACE_PROTECT || p->kind == PLACE_CONFIG || p->kind == PLACE_STUB;
 }
 
 static bool is_hidden(const struct place *p)
@@ -543,7 +241,7 @@ static void print_names(struct str *out, bool colour, const char *label,
 {
 	if (!n)
 		return;
-	heading(out, colour, label);
+	text_heading(out, colour, label);
 	for (size_t i = 0; i < n; i++) {
 		str_add(out, i ? ", " : "");
 		str_add_visible(out, names[i]);
@@ -551,7 +249,7 @@ static void print_names(struct str *out, bool colour, const char *label,
 	str_addc(out, '\n');
 }
 
-/* Of the prompt no more than its length and where it begins. */
+/* The length of the prompt and its beginning. */
 static const char *prompt_text(const char *prompt)
 {
 	const char *first = str_visible(mem_strndup(prompt, strcspn(prompt, "\n")));
@@ -567,7 +265,7 @@ static const char *prompt_text(const char *prompt)
 
 static void print_agent(const struct request_agent *a, bool colour, struct str *out)
 {
-	line(out, colour, "agent",
+	text_line(out, colour, "agent",
 		a->model ? mem_printf("%s (%s, %s)", a->name, a->harness, a->model)
 			 : mem_printf("%s (%s)", a->name, a->harness));
 	print_names(out, colour, "skills", a->skills.v, a->skills.n);
@@ -576,7 +274,7 @@ static void print_agent(const struct request_agent *a, bool colour, struct str *
 	print_names(out, colour, "hooks", a->hooks.v, a->hooks.n);
 	print_names(out, colour, "tools", a->tools.v, a->tools.n);
 	if (a->prompt) {
-		heading(out, colour, "prompt");
+		text_heading(out, colour, "prompt");
 		str_add(out, prompt_text(a->prompt));
 		str_addc(out, '\n');
 	}
@@ -584,36 +282,44 @@ static void print_agent(const struct request_agent *a, bool colour, struct str *
 
 void plan_print(const struct plan *p, bool colour, struct str *out)
 {
-	line(out, colour, "box",
+	text_line(out, colour, "box",
 		mem_printf("%s (%s engine, image %s)", p->name, p->engine, p->image));
 	if (p->agent)
 		print_agent(p->agent, colour, out);
 	print_command(p, colour, out);
-	line(out, colour, "in", p->workdir);
+	if (p->agent && p->agent->login)
+		text_line(out, colour, "login", text_login(p->agent));
+	if (p->agent && p->agent->prompts)
+		text_line(out, colour, "prompts", text_prompts(p->agent));
+	text_line(out, colour, "in", p->workdir);
 	if (p->project)
-		line(out, colour, "instance", mem_printf("%s (%s)", p->project_id, p->project));
-	line(out, colour, "as",
+		text_line(out, colour, "instance",
+			mem_printf("%s (%s)", p->project_id, p->project));
+	text_line(out, colour, "as",
 		p->frame.uid == p->frame.host_uid
 			? mem_printf("%s (uid %u)", p->user, p->frame.uid)
 			: mem_printf("%s (uid %u, uid %u outside)", p->user, p->frame.uid,
 				  p->frame.host_uid));
+	if (p->git_user)
+		text_line(out, colour, "git", p->git_user);
 	print_places(p, colour, out, "writes", is_asked_rw);
 	print_places(p, colour, out, "protected", is_protected);
 	print_places(p, colour, out, "hidden", is_hidden);
 	print_places(p, colour, out, "reads", is_ro);
+	print_places(p, colour, out, "copies", is_layer);
 	print_places(p, colour, out, "layered", is_overlay);
 	print_places(p, colour, out, "scratch", is_scratch);
 	print_network(p, colour, out);
 	print_ssh(p, colour, out);
 	print_env(p, colour, out);
-	print_programs(p, colour, out);
-	line(out, colour, "limits", limits_text(p));
-	line(out, colour, "layers",
+	plan_programs(p, colour, out);
+	text_line(out, colour, "limits", limits_text(p));
+	text_line(out, colour, "layers",
 		mem_printf("namespaces, no capabilities, %s, seccomp %s",
 			p->landlock_abi ? mem_printf("Landlock ABI %d", p->landlock_abi)
 					: "no Landlock",
 			seccomp_name(p->seccomp)));
-	line(out, colour, "plan", plan_hash(p));
+	text_line(out, colour, "plan", plan_hash(p));
 	vec_each(notice, &p->notices)
-		line(out, colour, "note", *notice);
+		text_line(out, colour, "note", *notice);
 }

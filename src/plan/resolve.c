@@ -1,6 +1,4 @@
-/*
- * plan/resolve.c - from what was asked and what is there to the plan
- */
+/* plan/resolve.c - from the request and the facts to the plan */
 #include "plan/internal.h"
 #include "plan/host.h"
 #include "plan/plan.h"
@@ -18,6 +16,8 @@ enum {
 	DEFAULT_PIDS = 4096,
 	SCRATCH_INODES = 1000000,
 	LARGEST_PAGE = 64 * 1024,
+	MOST_FILES = 64 * 1024,
+	LEAST_LEFT = 320, /* of the user's open files: more than one message can carry */
 };
 
 #define GIB (1ULL << 30)
@@ -43,7 +43,10 @@ int plan_check_workspace(const struct host *h, struct fault *f)
 	return 0;
 }
 
-/* One's own client is the same everywhere: its boxes, and their records, are a project's. */
+/*
+ * One's own client is the same everywhere, so its boxes and records are named after the
+ * project.
+ */
 static const char *named_after(const struct request *r, const char *workspace)
 {
 	return r->agent && strcmp(r->agent->name, "mine") != 0 ? r->agent->name
@@ -83,24 +86,28 @@ int plan_name(const struct request *r, const char *workspace, const char **ret, 
 	return 0;
 }
 
-/* The kernel gives whole pages, of 64 KiB at most: what the plan says is what there is. */
+static unsigned long long lesser(unsigned long long a, unsigned long long b)
+{
+	return a < b ? a : b;
+}
+
+/* The kernel allocates whole pages, of 64 KiB at most: round, so that the plan is exact. */
 static unsigned long long whole_pages(unsigned long long bytes)
 {
 	return (bytes + LARGEST_PAGE - 1) / LARGEST_PAGE * LARGEST_PAGE;
 }
 
-void plan_frame(const struct request *r, uid_t uid, gid_t gid, unsigned long long ram,
-	struct frame *ret)
+void plan_frame(const struct request *r, const struct host *h, struct frame *ret)
 {
-	const unsigned long long share = ram / 4 < 8 * GIB ? ram / 4 : 8 * GIB;
-	const bool own = uid && !r->uid;
+	const unsigned long long share = lesser(h->ram / 4, 8 * GIB);
+	const bool own = h->uid && !r->uid;
 	const uid_t other = r->uid ? (uid_t)r->uid : INSIDE_ROOT_ID;
 
 	*ret = (struct frame){
-		.uid = own ? uid : other,
-		.gid = own ? gid : other,
-		.host_uid = uid,
-		.host_gid = gid,
+		.uid = own ? h->uid : other,
+		.gid = own ? h->gid : other,
+		.host_uid = h->uid,
+		.host_gid = h->gid,
 		.namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
 			CLONE_NEWUTS | CLONE_NEWCGROUP |
 			(r->network == NETWORK_HOST ? 0 : CLONE_NEWNET),
@@ -110,7 +117,42 @@ void plan_frame(const struct request *r, uid_t uid, gid_t gid, unsigned long lon
 		.nest = r->nest,
 		.scratch = whole_pages(r->limits.scratch ? r->limits.scratch : share),
 		.scratch_inodes = SCRATCH_INODES,
+		.watches = h->watches,
 	};
+	request_services(r, ret);
+	plan_add_early(ret);
+}
+
+bool plan_same_frame(const struct frame *a, const struct frame *b)
+{
+	return a->uid == b->uid && a->host_uid == b->host_uid && a->gid == b->gid &&
+		a->host_gid == b->host_gid && a->namespaces == b->namespaces &&
+		a->network == b->network && a->proxy == b->proxy &&
+		a->low_ports == b->low_ports && a->n_services == b->n_services &&
+		!memcmp(a->services, b->services, sizeof(a->services)) && a->nest == b->nest &&
+		a->scratch == b->scratch && a->scratch_inodes == b->scratch_inodes &&
+		a->watches == b->watches;
+}
+
+/*
+ * The kernel counts descriptors in flight over sockets for all of a user's processes together,
+ * and compares the count with the sender's own soft limit of open files. A box can send as many
+ * as its hard limit plus those of one message. So its limit is lower than that of the user's
+ * programs, which can then still send.
+ */
+static unsigned long long default_files(unsigned long long users)
+{
+	const unsigned long long left = users / 4 > LEAST_LEFT ? users / 4 : LEAST_LEFT;
+
+	return lesser(users > 2 * LEAST_LEFT ? users - left : users / 2, MOST_FILES);
+}
+
+/*
+ * The kernel also counts the processes of the user and of a box together, if they are limited.
+ */
+static unsigned long long default_pids(const struct host *h)
+{
+	return lesser(DEFAULT_PIDS, lesser(h->max_pids, h->pids / 2));
 }
 
 static int resolve_limits(const struct request *r, const struct host *h, struct plan *p,
@@ -122,7 +164,9 @@ static int resolve_limits(const struct request *r, const struct host *h, struct 
 		return fault_fix(f, "Start carrel as a normal user to limit processes.");
 	}
 	if (!p->limits.pids && h->uid != 0)
-		p->limits.pids = h->max_pids < DEFAULT_PIDS ? h->max_pids : DEFAULT_PIDS;
+		p->limits.pids = default_pids(h);
+	if (!p->limits.files)
+		p->limits.files = default_files(h->open_files);
 	p->limits.scratch = p->frame.scratch;
 	if (!p->limits.connections && network_is_brokered(r->network))
 		p->limits.connections = MOST_CONNECTIONS;
@@ -133,7 +177,7 @@ static int resolve_layers(const struct request *r, const struct host *h, struct 
 	struct fault *f)
 {
 	p->seccomp = r->nest ? SECCOMP_NEST : SECCOMP_STRICT;
-	/* Landlock forbids every mount, so a box in which boxes are built goes without. */
+	/* Landlock forbids every mount, so a box that may build boxes has no Landlock. */
 	p->landlock_abi = r->nest ? 0 : h->landlock_abi;
 	if (r->nest && h->uid == 0) {
 		fault_set(f, 0, "--nest: not when started by root");
@@ -172,15 +216,18 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 		.agent = r->agent,
 		.argv = r->argv,
 		.input = r->input,
+		.git_user = r->git_user,
+		.git_ignore = r->git_ignore,
 		.name = h->name };
 	int rc;
 
-	plan_frame(r, h->uid, h->gid, h->ram, &p.frame);
+	plan_frame(r, h, &p.frame);
 	p.user = h->user;
 	p.home = h->home;
 	if ((rc = plan_check_workspace(h, f)) < 0)
 		return rc;
 	p.workspace = h->workspace.real;
+	p.overlay = r->overlay;
 	p.project = h->project;
 	p.project_id = h->project_id;
 	p.workdir = path_within(h->cwd, p.workspace) ? h->cwd : p.workspace;
@@ -205,7 +252,10 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 		shell[0] = h->shell;
 		p.argv = shell;
 	}
+	p.policy = h->policy;
 	p.known = h->known;
+	p.tracked = h->tracked;
+	p.git = h->git;
 	vec_each(notice, &r->notices)
 		vec_push(&p.notices, *notice);
 	vec_each(notice, &h->notices)

@@ -1,7 +1,7 @@
 /*
- * plan/sandbox.c - what the agent is told about its box
+ * plan/sandbox.c - a text that tells the agent about its box
  *
- * From the plan, so that it is true. An agent that knows why something fails asks for it
+ * It is made from the plan, so it is true. An agent that knows why something fails asks for it
  * instead of trying ways around it.
  */
 #include "plan/internal.h"
@@ -35,7 +35,7 @@ static void list(const struct plan *p, struct str *out, const char *heading,
 
 static bool writes(const struct plan *p, const struct place *place)
 {
-	/* What a client keeps for the project is its own affair. */
+	/* What a client keeps for the project is not the agent's concern. */
 	(void)p;
 	return place->kind == PLACE_BIND && place->rw && !place->own;
 }
@@ -53,6 +53,12 @@ static bool protects(const struct plan *p, const struct place *place)
 	return place->kind == PLACE_PROTECT || place->kind == PLACE_STUB;
 }
 
+static bool copies(const struct plan *p, const struct place *place)
+{
+	(void)p;
+	return place->kind == PLACE_CONFIG;
+}
+
 static bool hides(const struct plan *p, const struct place *place)
 {
 	(void)p;
@@ -62,7 +68,13 @@ static bool hides(const struct plan *p, const struct place *place)
 static bool layers(const struct plan *p, const struct place *place)
 {
 	(void)p;
-	return place->kind == PLACE_OVERLAY;
+	return place->kind == PLACE_OVERLAY && !place->layer;
+}
+
+static bool is_layer(const struct plan *p, const struct place *place)
+{
+	(void)p;
+	return place->layer;
 }
 
 /* ---- the network ---- */
@@ -87,7 +99,7 @@ static void add_rules(const struct plan *p, struct str *out, bool deny)
 		str_addf(out, " and %zu more", n - MOST_LISTED);
 }
 
-/* How a refusal looks from inside. */
+/* What a refusal looks like from inside. */
 static void add_refusals(const struct plan *p, struct str *out)
 {
 	if (p->frame.network == NETWORK_ALLOW && count_rules(p, false))
@@ -112,7 +124,7 @@ static void add_refusals(const struct plan *p, struct str *out)
 			"and without a yes it is refused. ");
 }
 
-/* What would lift it, and who can reach the box. */
+/* What would allow it, and what can reach the box. */
 static void add_ways(const struct plan *p, struct str *out)
 {
 	str_add(out,
@@ -197,6 +209,12 @@ const char *plan_sandbox_text(const struct plan *p)
 		"You can write here, and the user sees it at once (more: `--mount PATH::rw`):",
 		writes);
 	list(p, &out,
+		"You work on a copy of these. The user's own files stay as they are, and so "
+		"do their branches: they see what you changed with `carrel diff BOX` (BOX is "
+		"this box's hostname) and decide what to take over. Edit, delete, commit as "
+		"you need; others may work on copies of their own at the same time:",
+		is_layer);
+	list(p, &out,
 		"You can read and write here, but what you change stays in a layer of this "
 		"project's "
 		"own; the user sees it with `carrel instances diff` and decides what to keep:",
@@ -204,13 +222,22 @@ const char *plan_sandbox_text(const struct plan *p)
 	list(p, &out, "You can also read:", reads);
 	list_hosts(p, &out);
 	list(p, &out,
-		"These cannot be changed or made, because programs outside run or obey them. "
-		"Ask "
-		"the user to make such changes:",
+		"These cannot be changed, made or removed (an empty one is absent outside, and "
+		"`git clean -x` complains about it), because programs outside run or obey "
+		"them. Ask the user to make such changes:",
 		protects);
-	list(p, &out, "These cannot be read (`--hide '!PATH'`):", hides);
+	list(p, &out,
+		"Of these you have a copy, which git writes as always. When this box ends, and "
+		"not before, the user's own gets your changes that are plain data: what "
+		"branches track, remotes with URLs of hosts, submodules, `user.name` and "
+		"`user.email`, a sparse checkout. Other settings (hooks, programs, aliases, "
+		"URLs that are paths) end with this box; ask the user to make them:",
+		copies);
+	list(p, &out, "These are kept from you, and read as empty (`--hide '!PATH'`):", hides);
 	str_add(&out,
-		"\nYour home and /tmp are this box's own and vanish with it, what is listed "
+		"\nYour home, /tmp and what you make beside the workspace (as `git worktree "
+		"add "
+		"../x` does) are this box's own and vanish with it, what is listed "
 		"above "
 		"aside. There is no sudo.\n");
 	return out.p;

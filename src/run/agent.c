@@ -6,10 +6,11 @@
  */
 #include "run/agent.h"
 #include "run/base-url.h"
-#include "run/egress.h"
-#include "run/program.h"
+#include "host/network-policy.h"
+#include "run/login.h"
+#include "host/host-program.h"
 #include "run/ssh-keys.h"
-#include "run/survey.h"
+#include "host/survey.h"
 #include "harness/harness.h"
 #include "manifest/keys.h"
 #include "manifest/trust.h"
@@ -20,6 +21,7 @@
 #include "base/json-read.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/look.h"
 #include "base/path.h"
 #include "base/str.h"
 
@@ -30,8 +32,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { MOST_LOGIN = 1 << 20, MOST_CONFIG = 16 << 20 };
 
 int agent_workspace(const struct request *r, const char **ret, struct fault *f)
 {
@@ -114,88 +114,31 @@ static int find_client(const struct harness *h, const struct agent *a, struct jo
 	return 0;
 }
 
-/* ---- what the user is logged in with ---- */
-
-static bool wants(const struct harness *h, const struct agent *a, const char *variable)
-{
-	return !h->wants || h->wants(a, variable);
-}
-
-static bool has_key(const struct harness *h, const struct agent *a, const struct request *r)
-{
-	for (size_t i = 0; h->keys && h->keys[i]; i++) {
-		if (!wants(h, a, h->keys[i]))
-			continue;
-		if (getenv(h->keys[i]) && *getenv(h->keys[i]))
-			return true;
-		vec_each(e, &a->env)
-			if (!strcmp(e->name, h->keys[i]))
-				return true;
-		vec_each(e, &r->env)
-			if (!strcmp(e->name, h->keys[i]))
-				return true;
-	}
-	return false;
-}
-
-/* Its last bytes, which tell it from others; never all of it. */
-static const char *key_tail(const char *key)
-{
-	enum { TAIL = 20 };
-	size_t n = key ? strlen(key) : 0;
-
-	return n >= 2 * TAIL ? key + n - TAIL : NULL;
-}
-
-static void find_login(const struct harness *h, const struct agent *a, struct job *job,
-	struct request *r)
-{
-	const char *path, *text;
-
-	for (size_t i = 0; h->variables && h->variables[i]; i++)
-		if (getenv(h->variables[i]))
-			vec_push(&job->variables, h->variables[i]);
-	if (!job->headless && h->keys)
-		job->key_tail = key_tail(getenv(h->keys[0]));
-	if (h->config)
-		job->config =
-			fd_read_file(AT_FDCWD, path_join(job->home, h->config), MOST_CONFIG);
-	if (!h->login || (job->kind == HOME_DECLARED && has_key(h, a, r)))
-		return;
-	path = path_join(job->home, h->login);
-	errno = 0;
-	text = fd_read_file(AT_FDCWD, path, MOST_LOGIN);
-	job->login = text && h->stage_login ? h->stage_login(text) : text;
-	/*
-	 * What cannot be read is covered all the same, and so is what may come to be there
-	 * while the box runs: a refresh token may be in it.
-	 */
-	if (!job->login && (text || errno != ENOENT || job->kind == HOME_MINE))
-		job->login = "{}";
-	if (!text && !has_key(h, a, r))
-		vec_push(&r->notices,
-			mem_printf("no login for %s: set %s, or log in outside the box once",
-				h->title, h->keys[0]));
-}
+/* ---- what it finds ---- */
 
 /*
  * What the client would obey in this project, beyond what is declared. A link is hidden like
  * any other path: where it leads to need not be the client's alone.
  */
-static void hide_config(const struct harness *h, const struct job *job, struct request *r)
+static int hide_config(const struct harness *h, const struct job *job, struct request *r,
+	struct fault *f)
 {
 	for (size_t i = 0; h->hide && h->hide[i]; i++) {
 		const char *path = path_join(job->workspace, h->hide[i]);
 		char real[PATH_MAX];
 		struct stat st;
+		int rc = look_at(AT_FDCWD, path, &st, f);
 
-		if (lstat(path, &st) < 0)
+		if (rc < 0)
+			return rc;
+		if (!rc)
 			continue;
 		if (S_ISDIR(st.st_mode) && realpath(path, real) && !strcmp(path, real))
 			vec_push(&r->empty, h->hide[i]);
 		else
 			vec_push(&r->hide, h->hide[i]);
 	}
+	return 0;
 }
 
 /*
@@ -326,11 +269,65 @@ static int load_named(const struct agent_options *o, const struct job *job, cons
 	return rc < 0 ? rc : manifest_agent(m, o->name, agent, bad, f);
 }
 
+static bool is_declared(const char *name, const struct job *job, const char *only)
+{
+	struct fault ignored = { 0 };
+	said_vec names = { 0 };
+	problems bad = { 0 };
+	struct manifests m;
+
+	/* What is wrong with a manifest is load_named()'s to say. */
+	if (manifest_find(job->workspace, only, &m, &bad, &ignored) < 0)
+		return true;
+	manifest_names(&m, &names);
+	vec_each(known, &names)
+		if (!strcmp(known->text, name))
+			return true;
+	return false;
+}
+
+/*
+ * The client whose name was said, where that means the user's own. An agent that is declared
+ * under such a name is meant before it, unless the command was the client's name.
+ */
+static const char *own_client(const struct agent_options *o, const struct job *job,
+	const char *only, struct request *r)
+{
+	const char *name = o->client ? o->client : o->name;
+	const struct harness *h = name ? harness_find(name) : NULL;
+
+	if (!h || !h->assemble_mine)
+		return NULL;
+	if (!is_declared(name, job, only))
+		return name;
+	vec_push(&r->notices,
+		o->client ? mem_printf("this is your own %s; the agent of that name is "
+				       "`carrel run %s`",
+				    h->title, name)
+			  : mem_printf("this is the declared agent; your own %s is "
+				       "`carrel %s`",
+				    h->title, name));
+	return o->client;
+}
+
+/* What "mine" says in the words of another client is not for this one. */
+static void be_client(const char *name, struct agent *a)
+{
+	const char *said = a->harness.text ? a->harness.text : "claude";
+
+	if (strcmp(said, name) != 0) {
+		a->model = a->effort = (struct said){ 0 };
+		a->args.n = 0;
+	}
+	a->harness.text = name;
+}
+
 static int load_agent(const struct agent_options *o, struct job *job, struct agent *agent,
-	const struct harness **ret_harness, struct agent_result *ret, struct fault *f)
+	struct request *r, const struct harness **ret_harness, struct agent_result *ret,
+	struct fault *f)
 {
 	const struct harness *h;
-	const char *only = NULL;
+	const char *only = NULL, *client;
 	struct manifests m;
 	char cwd[PATH_MAX];
 	int rc;
@@ -339,13 +336,19 @@ static int load_agent(const struct agent_options *o, struct job *job, struct age
 		return fault_set(f, errno, "find the working directory");
 	if (o->manifest)
 		only = path_join(cwd, o->manifest);
-	rc = o->name ? load_named(o, job, only, &m, agent, &ret->bad, f)
-		     : load_mine(job, only, &m, agent, &ret->bad, f);
+	client = own_client(o, job, only, r);
+	ret->own = client || !o->name;
+	rc = ret->own ? load_mine(job, only, &m, agent, &ret->bad, f)
+		      : load_named(o, job, only, &m, agent, &ret->bad, f);
 	if (rc < 0)
 		return rc;
+	if (client)
+		be_client(client, agent);
+	if (o->prompts)
+		agent->permissions.skip_prompts = FLAG_OFF;
 	manifest_resolve(&m, job->home, agent, &ret->bad);
 	h = harness_find(agent->harness.text ? agent->harness.text : "claude");
-	job->kind = harness_home(agent, !o->name);
+	job->kind = harness_home(agent, ret->own);
 	harness_check(h, agent, job->kind, &ret->bad);
 	egress_check(agent, &ret->bad);
 	rc = ret->bad.n ? 0 : ssh_keys_look(job, &ret->bad, f);
@@ -353,6 +356,33 @@ static int load_agent(const struct agent_options *o, struct job *job, struct age
 		return -EINVAL;
 	*ret_harness = h;
 	return check_trust(&m, agent, ret, f);
+}
+
+/* Whoever knows other sandboxes expects `carrel -- make` to run make. */
+static void hint_command(const struct harness *h, const struct job *job, struct request *r)
+{
+	const char *word = job->args ? job->args[0] : NULL;
+
+	if (!word || !*word || word[0] == '-' || strpbrk(word, " \t\n/") ||
+		harness_says_run(h, job) || !program_find(word, job->workspace))
+		return;
+	vec_push(&r->notices,
+		mem_printf("%s is given '%s' as a prompt; to run that program in a box: "
+			   "carrel run -- %s",
+			h->title, str_visible(word), str_visible(word)));
+}
+
+/* The agent's box without its client. */
+static void be_shell(struct request *r)
+{
+	struct request_agent *a = mem_alloc(sizeof(*a));
+
+	*a = *r->agent;
+	a->title = NULL;
+	a->prompts = PROMPTS_NONE;
+	r->agent = a;
+	r->argv = NULL;
+	r->input = NULL;
 }
 
 int agent_request(const struct agent_options *o, struct request *r, struct agent_result *ret,
@@ -369,7 +399,7 @@ int agent_request(const struct agent_options *o, struct request *r, struct agent
 
 	rc = agent_workspace(r, &job.workspace, f);
 	if (rc == 0)
-		rc = load_agent(o, &job, agent, &h, ret, f);
+		rc = load_agent(o, &job, agent, r, &h, ret, f);
 	if (rc == 0 && o->events && (o->shell || !h->program))
 		rc = fault_set(f, 0, "--events: %s has none",
 			o->shell ? "a shell" : "a plain command");
@@ -378,17 +408,18 @@ int agent_request(const struct agent_options *o, struct request *r, struct agent
 	if (rc < 0)
 		return rc;
 	r->workspace = job.workspace;
-	find_login(h, agent, &job, r);
+	login_find(h, agent, &job, r);
 	harness_assemble(h, &job, r);
 	if (job.kind == HOME_DECLARED)
-		hide_config(h, &job, r);
-	rc = find_commands(&job, r, f);
+		rc = hide_config(h, &job, r, f);
+	if (rc == 0)
+		rc = find_commands(&job, r, f);
 	if (rc < 0)
 		return rc;
+	if (ret->own && !o->shell)
+		hint_command(h, &job, r);
 	if (o->shell)
-		r->argv = NULL;
-	if (o->shell)
-		r->input = NULL;
+		be_shell(r);
 	base_url_hosts(h, agent, r);
 	if (h->program && !o->shell)
 		note_alone(h, r);

@@ -15,10 +15,12 @@ struct request;
 
 struct agent_options {
 	const char *name;        /* NULL: the user's own client */
+	const char *client;      /* which of those; NULL: what "mine" says */
 	const char *manifest;    /* -m FILE, or NULL */
 	const char *const *args; /* more for the client, or NULL */
 	bool shell;              /* its box, with a shell in it instead of the client */
 	bool headless, events;
+	bool prompts; /* let the client ask for permission */
 };
 
 /* What the caller must settle before it starts anything. */
@@ -27,6 +29,7 @@ struct agent_result {
 	/* The project's manifest, where it is not approved, and the verdict; or NULL. */
 	const struct manifest_file *untrusted;
 	struct trust_state trust;
+	bool own; /* it is the user's own client, and no declared agent */
 };
 
 /*

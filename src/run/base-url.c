@@ -6,7 +6,7 @@
  */
 #include "run/base-url.h"
 #include "harness/harness.h"
-#include "net/policy.h"
+#include "net/policy/policy.h"
 #include "plan/request.h"
 #include "base/str.h"
 
@@ -71,16 +71,27 @@ static bool is_listed(const struct request *r, const char *entry)
 	return false;
 }
 
+/* Is it there on the box's own loopback? */
+static bool is_service(const struct request *r, unsigned short port)
+{
+	unsigned short known;
+
+	vec_each(text, &r->services)
+		if (!service_problem(*text, &known) && known == port)
+			return true;
+	return false;
+}
+
 static void note_here(const char *name, const struct url *u, struct request *r)
 {
 	const char *entry = mem_printf(POLICY_HOST ":%u", u->port);
 
-	if (!strcmp(u->host, POLICY_HOST) && is_listed(r, entry))
+	if (!strcmp(u->host, POLICY_HOST) ? is_listed(r, entry) : is_service(r, u->port))
 		return;
 	vec_push(&r->notices,
-		mem_printf("%s leads to this machine, which the box does not see: allow %s "
-			   "and write that in the variable, or use --network host",
-			name, entry));
+		mem_printf("%s leads to port %u of this machine, which the box does not see: "
+			   "--service %u lets it",
+			name, u->port, u->port));
 }
 
 /* Where the variable is from the host, here is its value; what is asked for is not known. */

@@ -5,10 +5,8 @@
  * can be made, and is useless, whatever sysctl says.
  */
 #include "run/probe.h"
-#include "run/broker-link.h"
-#include "run/egress.h"
+#include "supervise/broker-link.h"
 #include "run/run.h"
-#include "run/survey.h"
 #include "box/engine.h"
 #include "plan/plan.h"
 #include "plan/request.h"
@@ -41,7 +39,7 @@ static const struct {
 	{ "terminal", "a pseudo-terminal of its own", { "terminal" } },
 	{ "capabilities", "none in any set, and none to be gained", { "caps" } },
 	{ "landlock", "writes only where the plan says, again", { "rules", "landlock" } },
-	{ "seccomp", "a list of allowed system calls", { "seccomp" } },
+	{ "seccomp", "a list of allowed system calls", { "seccomp", "renames" } },
 	{ "command", "a program runs in the box", { "go", "exec" } },
 	{ "broker",
 		"network modes allow, open: nf_tables with tproxy in the box, a broker outside",
@@ -139,7 +137,6 @@ static void await_end(const struct engine *e, struct box *box)
 
 struct trial {
 	struct broker_link link;
-	const struct policy *policy;
 	const struct plan *plan;
 };
 
@@ -147,7 +144,7 @@ static int try_broker(void *ctx, struct fault *f)
 {
 	struct trial *t = ctx;
 
-	return broker_try(&t->link, t->policy, t->plan, f);
+	return broker_try(&t->link, t->plan, f);
 }
 
 /* Build a box around an empty directory and run true in it. */
@@ -159,22 +156,18 @@ static int try_box(const char *dir, enum network network, struct fault *f)
 	};
 	struct request request = { .argv = argv, .workspace = dir, .network = network };
 	struct trial trial = { 0 };
-	struct frame frame;
 	struct box box;
-	int rc = run_plan(&request, RUN_TO_SHOW, &trial.plan, f);
+	int rc = run_plan(run_new(&request), RUN_TO_SHOW, &trial.plan, f);
 
-	if (rc == 0)
-		rc = egress_policy(&request, &trial.policy, f);
 	if (rc < 0) {
 		snprintf(f->step, sizeof(f->step), "%s",
 			strstr(f->text, "Landlock") ? "landlock" : "clone");
 		return rc;
 	}
-	plan_frame(&request, getuid(), getgid(), survey_ram(), &frame);
-	rc = engine_native.begin(&frame, &io, &box, f);
+	rc = engine_native.begin(&trial.plan->frame, &io, &box, f);
 	if (rc == 0)
-		rc = engine_native.start(&box, trial.plan, trial.policy ? try_broker : NULL,
-			&trial, f);
+		rc = engine_native.start(&box, trial.plan,
+			trial.plan->policy ? try_broker : NULL, &trial, f);
 	if (rc == 0)
 		await_end(&engine_native, &box);
 	broker_kill(&trial.link);

@@ -1,20 +1,38 @@
 #include "run/run.h"
-#include "run/egress.h"
-#include "run/leads.h"
-#include "run/planted.h"
-#include "run/program.h"
+#include "run/beside.h"
+#include "host/network-policy.h"
+#include "run/git-box.h"
+#include "run/git-own.h"
+#include "run/killed.h"
+#include "host/git-dirs.h"
+#include "host/dotfiles.h"
+#include "run/lookups.h"
+#include "run/found.h"
+#include "host/host-program.h"
+#include "run/found-report.h"
+#include "run/resume.h"
 #include "run/secrets.h"
 #include "run/ssh-agent.h"
-#include "run/supervise.h"
-#include "run/survey.h"
-#include "run/user-hosts.h"
+#include "run/workspace-notes.h"
+#include "supervise/streams-detached.h"
+#include "supervise/streams-own.h"
+#include "supervise/supervise.h"
+#include "host/survey.h"
+#include "host/user-hosts.h"
+#include "host/walk-cache.h"
 #include "plan/host.h"
 #include "plan/plan.h"
+#include "overlay/changes.h"
+#include "state/agreed.h"
+#include "state/boxes.h"
 #include "state/instance.h"
 #include "state/registry.h"
 #include "state/root.h"
+#include "state/workspace.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/json.h"
+#include "base/look.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "base/xdg.h"
@@ -22,43 +40,121 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_PLANTED = 20 };
+struct run {
+	const struct request *request;
+	const struct plan *plan; /* to start; NULL: not made yet */
+	struct claim claim;      /* the box's name */
+	struct session session;  /* what its client keeps for the project, if anything */
+	const char *unkept; /* why what the box changed is not kept yet; NULL: it is, or there
+			       is nothing */
+	pid_t ssh_agent;    /* 0: none */
+	struct timespec since; /* when the box was begun */
+	const char *layers;    /* of its overlay workspace; NULL: none, or looked at */
+	struct frame frame;
+	struct streams_own own;
+	struct streams_detached detached;
+	struct supervisor box; /* last: most of it is never used */
+};
 
-/* The name of this process's one box. */
-static struct claim claim = { .lock = -1 };
+struct run *run_new(const struct request *r)
+{
+	struct run *run = mem_alloc(sizeof(*run));
 
-static int take_name(const struct request *r, enum run_for what, struct host *h,
-	struct fault *f)
+	run->request = r;
+	run->claim.lock = -1;
+	return run;
+}
+
+const char *run_name(const struct run *run)
+{
+	return run->claim.name;
+}
+
+static int take_name(const struct request *r, enum run_for what, struct claim *claim,
+	struct host *h, struct fault *f)
 {
 	enum claim_how how = r->name ? CLAIM_STRICT : CLAIM_NEXT;
 	const char *name;
 	int rc = plan_name(r, h->workspace.real, &name, f);
 
 	if (rc == 0)
-		rc = what == RUN_TO_START ? registry_claim(name, how, &claim, f)
-					  : registry_peek(name, how, &claim, f);
+		rc = what == RUN_TO_START ? registry_claim(name, how, claim, f)
+					  : registry_peek(name, how, claim, f);
 	if (rc == 0)
-		h->name = claim.name;
+		h->name = claim->name;
 	return rc;
 }
 
-/* What its client keeps for the project, where it keeps anything. */
-static struct session session;
+/* The copy that another box has left, to work on top of. */
+static int find_over(const char *box, struct host *h, struct fault *f)
+{
+	struct workspace w;
+	int rc = workspace_open(box, &w, f);
 
-/* Why what the box changed is not kept yet; NULL: it is, or there is nothing. */
-static const char *unkept;
+	if (rc < 0)
+		return rc;
+	workspace_close(&w);
+	if (strcmp(w.root, h->workspace.real) != 0)
+		return fault_set(f, 0, "the box '%s' worked on a copy of %s, not of %s", box,
+			str_visible(w.root), str_visible(h->workspace.real));
+	if (registry_is_held(box))
+		return fault_set(f, EBUSY, "work on the copy of the box '%s', which runs", box);
+	h->over = path_join(boxes_path(box), "layers");
+	return 0;
+}
+
+/* The directories in which a box with an overlay workspace will write. */
+static int make_layers(struct run *run, struct host *h, struct fault *f)
+{
+	const char *dirs[] = { h->workspace.real, h->git_common };
+	int rc = workspace_make(h->name, dirs, h->git_common ? 2 : 1, &run->layers, f);
+
+	h->layers = run->layers;
+	return rc;
+}
+
+/* The box never ran, or worked on top of another: its layers are of no use. */
+static void drop_layers(struct run *run)
+{
+	struct fault ignored = { 0 };
+
+	if (run->layers)
+		(void)workspace_drop(run->claim.name, &ignored);
+}
+
+/* What the box changed in its copy of the workspace. */
+static void end_workspace(struct run *run, struct run_result *result)
+{
+	struct workspace w;
+	struct fault f = { 0 };
+
+	if (!run->layers)
+		return;
+	if (run->request->over) {
+		drop_layers(run);
+		return;
+	}
+	run->layers = NULL;
+	if (workspace_end(run->plan->name, result->code, &w, &f) == 0) {
+		workspace_notes(&w, &result->notes);
+		workspace_close(&w);
+		return;
+	}
+	vec_push(&result->notes,
+		mem_printf("what the box changed could not be looked at: %s", fault_line(&f)));
+}
 
 /* init: of the box, which may not be all gone yet; 0: there was none. */
-static void end_session(pid_t init)
+static void end_session(struct run *run, pid_t init)
 {
 	struct fault f = { 0 };
 
-	if (session_end(&session, init, &f) < 0)
-		unkept = mem_strdup(fault_line(&f));
+	if (session_end(&run->session, init, &f) < 0)
+		run->unkept = mem_strdup(fault_line(&f));
 }
 
 /* A path of the instance: it is there once the box starts. */
@@ -82,18 +178,60 @@ static void add_owns(const struct session_part *s, struct request *r)
 		add_own(s, part->own_files[i], false, r);
 }
 
-static void add_part(const struct session_part *s, struct request *r)
+/* Does the box get this file anew, on top of all layers? */
+static bool is_put(const struct session_part *s, const char *name)
+{
+	vec_each(file, &s->put)
+		if (!strcmp(file->name, name))
+			return true;
+	return false;
+}
+
+/* Files that a box changed, and the user changed since: boxes do not see the user's. */
+static void note_outdated(const struct session_part *s, const char *users, struct request *r)
+{
+	struct layers l = { .fd = AT_FDCWD,
+		.dir = path_parent(s->own),
+		.users = users,
+		.notes = s->part->notes };
+	const char *first = NULL, *more = "";
+	tree_names names = { 0 };
+	struct fault f = { 0 };
+	size_t n = 0;
+
+	if (!s->layers.n || !users)
+		return;
+	if (changes_outdated(&l, &names, &f) < 0)
+		vec_push(&r->notices,
+			mem_printf("what boxes changed in %s cannot be compared with it: %s",
+				str_visible(users), fault_line(&f)));
+	vec_each(name, &names)
+		if (!is_put(s, *name) && !n++)
+			first = str_visible(mem_printf("~/%s/%s", s->part->path, *name));
+	if (n > 1)
+		more = mem_printf(" (and %zu more)", n - 1);
+	if (n)
+		vec_push(&r->notices,
+			mem_printf("%s%s: a box changed it, then you did, and boxes see only "
+				   "their own; see `carrel instances diff`, `drop`, `take`",
+				first, more));
+}
+
+static int add_part(const struct session_part *s, struct request *r, struct fault *f)
 {
 	const struct part *part = s->part;
-	const char *users = fd_real_path(path_join(survey_home(), part->path));
+	const char *users = NULL;
+	int rc = look_real(path_join(survey_home(), part->path), &users, f);
 	struct request_overlay o = { .target = mem_printf("~/%s", part->path),
 		.upper = s->upper,
 		.work = s->work,
 		.why = "your configuration" };
 
+	if (rc < 0)
+		return rc;
 	if (part->whole) {
 		add_own(s, "", true, r);
-		return;
+		return 0;
 	}
 	if (r->parts_direct) {
 		vec_push(&r->mounts,
@@ -105,7 +243,7 @@ static void add_part(const struct session_part *s, struct request *r)
 				.users = true,
 				.why = "your configuration" }));
 		add_owns(s, r);
-		return;
+		return 0;
 	}
 	vec_each(layer, &s->layers)
 		vec_push(&o.lowers, *layer);
@@ -116,6 +254,7 @@ static void add_part(const struct session_part *s, struct request *r)
 		leads_of_dir(users, r);
 		if (part->plugins)
 			leads_of_file(users, part->plugins, r);
+		note_outdated(s, users, r);
 	}
 	vec_each(file, &s->put) {
 		vec_push(&o.files, file->name);
@@ -123,9 +262,11 @@ static void add_part(const struct session_part *s, struct request *r)
 	}
 	vec_push(&r->overlays, o);
 	add_owns(s, r);
+	return 0;
 }
 
-static int begin_session(struct request *r, enum run_for what, struct fault *f)
+static int begin_session(struct request *r, enum run_for what, struct session *session,
+	struct fault *f)
 {
 	struct project p;
 	int rc = survey_apart(r->workspace, f);
@@ -134,8 +275,8 @@ static int begin_session(struct request *r, enum run_for what, struct fault *f)
 		rc = survey_project(r->workspace, &p, f);
 	if (rc == 0)
 		rc = session_begin(&p, r->agent->harness, r->parts, what == RUN_TO_SHOW,
-			&session, f);
-	vec_each(part, &session.parts) {
+			session, f);
+	vec_each(part, &session->parts) {
 		if (rc == 0 && r->parts_direct && what == RUN_TO_START)
 			rc = session_prepare(part, path_join(survey_home(), part->part->path),
 				f);
@@ -143,32 +284,32 @@ static int begin_session(struct request *r, enum run_for what, struct fault *f)
 			if (rc == 0 && !strcmp(file->part, part->part->path))
 				rc = session_file(part, file, f);
 		if (rc == 0)
-			add_part(part, r);
+			rc = add_part(part, r, f);
 	}
-	return rc < 0 ? rc : session_ready(&session, f);
+	return rc < 0 ? rc : session_ready(session, f);
 }
 
-void run_release(note_vec *ret)
+void run_release(struct run *run, note_vec *ret)
 {
-	ssh_agent_stop();
-	end_session(0);
-	if (unkept)
-		vec_push(ret, mem_printf("what the box changed is not kept yet: %s", unkept));
-	registry_release(&claim);
+	ssh_agent_stop(&run->ssh_agent);
+	end_session(run, 0);
+	drop_layers(run);
+	if (run->unkept)
+		vec_push(ret,
+			mem_printf("what the box changed is not kept yet: %s", run->unkept));
+	registry_release(&run->claim);
 }
 
-/* Of this process's one box; NULL: it has no broker. */
-static const struct policy *policy;
-
-int run_plan(const struct request *r, enum run_for what, const struct plan **ret,
-	struct fault *f)
+int run_plan(struct run *run, enum run_for what, const struct plan **ret, struct fault *f)
 {
 	struct plan *plan = mem_alloc(sizeof(*plan));
-	struct request all = *r;
+	const struct policy *policy = NULL;
+	struct request all = *run->request;
 	struct host host;
-	int rc = network_is_brokered(r->network) ? user_hosts(&all, f) : 0;
+	int rc = network_is_brokered(all.network) ? user_hosts(&all, f) : 0;
 
-	if (r->ask && !xdg_runtime()) {
+	all.overlay |= all.over != NULL;
+	if (all.ask && !xdg_runtime()) {
 		all.ask = false;
 		vec_push(&all.notices,
 			"XDG_RUNTIME_DIR is not set, so nobody could answer what this box "
@@ -176,43 +317,70 @@ int run_plan(const struct request *r, enum run_for what, const struct plan **ret
 	}
 	if (rc == 0)
 		rc = egress_policy(&all, &policy, f);
-	if (rc == 0 && r->parts)
-		rc = begin_session(&all, what, f);
+	if (rc == 0 && all.parts)
+		rc = begin_session(&all, what, &run->session, f);
 	if (rc == 0)
 		rc = survey_host(&all, &host, f);
+	if (rc == 0 && !all.overlay)
+		git_box_copies(&all, &host);
 	if (rc == 0 && all.ssh.n)
 		rc = ssh_agent_dir(what == RUN_TO_START, &host.sockets, f);
 	if (rc == 0)
-		egress_rules(policy, &host.net_rules);
-	if (rc == 0)
-		rc = take_name(&all, what, &host, f);
-	if (rc == 0)
-		rc = plan_resolve(&all, &host, plan, f);
-	if (rc == 0)
-		*ret = plan;
-	return rc;
-}
-
-struct planning {
-	const struct request *request;
-	const struct plan *plan;
-	void (*note)(const char *line); /* for notices, where nobody was shown the plan */
-};
-
-static int get_plan(void *ctx, const struct plan **ret, const struct policy **ret_policy,
-	struct fault *f)
-{
-	struct planning *p = ctx;
-	int rc = p->plan ? 0 : run_plan(p->request, RUN_TO_START, &p->plan, f);
-
+		rc = take_name(&all, what, &run->claim, &host, f);
+	if (rc == 0 && all.over)
+		rc = find_over(all.over, &host, f);
+	if (rc == 0 && all.overlay && what == RUN_TO_START)
+		rc = make_layers(run, &host, f);
 	if (rc < 0)
 		return rc;
-	if (p->note)
-		vec_each(notice, &p->plan->notices)
-			p->note(mem_printf("note: %s", *notice));
-	*ret = p->plan;
-	*ret_policy = policy;
+	git_dirs_mend(host.git, what == RUN_TO_START, &host.notices);
+	if (what == RUN_TO_START)
+		killed_note(host.name, &host.notices);
+	host.policy = policy;
+	egress_rules(policy, &host.net_rules);
+	git_own(&all, &host);
+	rc = plan_resolve(&all, &host, plan, f);
+	if (rc < 0)
+		return rc;
+	if (what == RUN_TO_START)
+		run->plan = plan;
+	*ret = plan;
 	return 0;
+}
+
+/* The plan to start: made now, unless somebody had to see it before. */
+static int settle_plan(struct run *run, void (*note)(const char *line), struct fault *f)
+{
+	const struct plan *plan;
+	int rc;
+
+	if (run->plan)
+		return 0;
+	rc = run_plan(run, RUN_TO_START, &plan, f);
+	if (rc < 0)
+		return rc;
+	vec_each(notice, &plan->notices)
+		note(mem_printf("note: %s", *notice));
+	return 0;
+}
+
+/* Put the end of a value that has come where a file waits for it. */
+static void fill_file(struct place *place, const char *value)
+{
+	enum { TAIL = 20 };
+	const char *at = strstr(place->text, REQUEST_KEY_TAIL);
+	size_t n = strlen(value);
+	struct str text = { 0 }, tail = { 0 };
+	struct json j = { .out = &tail };
+
+	if (!at)
+		return;
+	json_string(&j, NULL, n > TAIL ? value + n - TAIL : value);
+	str_addn(&text, place->text, (size_t)(at - place->text));
+	/* Without its quotes, which stand there already. */
+	str_addn(&text, tail.p + 1, tail.len - 2);
+	str_add(&text, at + strlen(REQUEST_KEY_TAIL));
+	place->text = text.p;
 }
 
 /* Values that a person or a program of the host must give: now, and not before. */
@@ -228,6 +396,9 @@ static int fetch_values(const struct plan *p, struct fault *f)
 					  : secret_run(e->name, e->argv, &e->value, f);
 		if (rc < 0)
 			return rc;
+		vec_each(place, &p->places)
+			if (place->fill && !strcmp(place->fill, e->name))
+				fill_file(place, e->value);
 	}
 	return rc;
 }
@@ -251,24 +422,6 @@ static int leave_input(struct fault *f)
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0)
 		return fault_set(f, errno, "open /dev/null");
 	return 0;
-}
-
-static void note_planted(const planted_vec *found, int rc, const struct fault *f,
-	struct run_result *result)
-{
-	if (rc < 0)
-		vec_push(&result->notes,
-			mem_printf("could not look for planted files: %s", fault_line(f)));
-	if (found->n)
-		vec_push(&result->notes,
-			"files that programs outside the box would run or obey "
-			"appeared or changed; look at them before you go on:");
-	for (size_t i = 0; i < found->n && i < MOST_PLANTED; i++)
-		vec_push(&result->notes,
-			mem_printf("  %s  (%s)", str_visible(found->v[i].rel),
-				found->v[i].why));
-	if (found->n > MOST_PLANTED)
-		vec_push(&result->notes, mem_printf("  and %zu more", found->n - MOST_PLANTED));
 }
 
 static void note_lines(const char *text, struct run_result *result)
@@ -305,51 +458,164 @@ static void note_outcome(const struct plan *p, const struct run_options *o,
 				strerror(outcome->record_error)));
 }
 
-int run_box(const struct request *r, const struct plan *p, const struct run_options *o,
-	struct run_result *ret, struct fault *f)
+static void note_resume(const struct plan *p, const struct timespec *since, const char *again,
+	struct run_result *result)
 {
-	struct planning planning = { .request = r, .plan = p, .note = p ? NULL : o->note };
-	struct run_result result = { 0 };
+	const char *words = resume_words(p, since);
+
+	if (words)
+		vec_push(&result->notes,
+			mem_printf("to go on with this conversation: %s -- %s", again, words));
+}
+
+/* So that they are shown with local changes, too. Where that cannot be, they are not. */
+static void remember_tracked(const struct plan *p)
+{
+	struct fault unused = { 0 };
+
+	vec_each(key, &p->tracked)
+		if (p->project_id)
+			(void)agreed_add(p->project_id, *key, &unused);
+}
+
+static void note_unseen(const struct fault *f, struct run_result *result)
+{
+	vec_push(&result->notes,
+		mem_printf("could not look for planted files: %s", fault_line(f)));
+}
+
+/* What is done before the box is begun, when the plan is agreed on. */
+static int prepare(struct run *run, const struct run_options *o, struct fault *f)
+{
+	const struct request *r = run->request;
+	int rc = r->input ? leave_input(f) : 0;
+
+	if (rc < 0 || !has_secrets(r))
+		return rc;
+	rc = settle_plan(run, o->note, f);
+	if (rc == 0)
+		rc = fetch_values(run->plan, f);
+	if (rc == 0 && r->ssh.n)
+		rc = ssh_agent_start(run->plan, &run->ssh_agent, f);
+	return rc;
+}
+
+/* Until somebody attaches, a box has a terminal of the size of the one it was started from. */
+static struct streams *open_streams(struct run *run, const struct run_options *o)
+{
+	struct winsize size;
+
+	streams_own_init(&run->own, &run->box.record);
+	if (!o->detached)
+		return &run->own.base;
+	tty_size(&run->own.tty, &size);
+	streams_detached_init(&run->detached, &run->box.record,
+		(struct screen_size){ size.ws_row, size.ws_col });
+	return &run->detached.base;
+}
+
+/* begin → plan → start, the same whether the plan was shown before or is made meanwhile. */
+static int start(struct run *run, const struct run_options *o, struct fault *f)
+{
+	int rc;
+
+	/* The kernel stamps files with the coarse clock; the fine one may be ahead of it. */
+	clock_gettime(CLOCK_REALTIME_COARSE, &run->since);
+	survey_frame(run->request, &run->frame);
+	rc = supervise_begin(&run->box, &run->frame, open_streams(run, o), o->record, f);
+	if (rc < 0)
+		return rc;
+	rc = settle_plan(run, o->note, f);
+	if (rc < 0) {
+		supervise_abandon(&run->box);
+		return rc;
+	}
+	if (run->plan->overlay)
+		rc = workspace_begin(run->plan, run->request, &run->since, f);
+	if (rc < 0) {
+		supervise_abandon(&run->box);
+		return rc;
+	}
+	if (!run->plan->overlay)
+		killed_watch(run->plan, &run->since);
+	return supervise_start(&run->box, run->plan, f);
+}
+
+/* Nobody sees the end of a detached box: `carrel wait` reads it. */
+static void keep_result(const struct plan *p, const struct outcome *outcome,
+	struct run_result *ret)
+{
+	struct str text = { 0 };
+	struct json j = { .out = &text };
+	struct fault f = { 0 };
+
+	json_open(&j, NULL, '{');
+	json_number(&j, "code", outcome->code);
+	json_number(&j, "ended", (long long)time(NULL));
+	json_bool(&j, "stopped", outcome->stopped);
+	json_bool(&j, "time_is_up", outcome->time_is_up);
+	json_close(&j, '}');
+	str_addc(&text, '\n');
+	if (boxes_put(p->name, BOXES_RESULT, text.p, text.len, &f) < 0)
+		vec_push(&ret->notes, mem_printf("its result is not kept: %s", fault_line(&f)));
+}
+
+/* The box is dead: what it left on the host, and what there is to say about it. */
+static void collect(struct run *run, const struct run_options *o, struct run_result *ret)
+{
+	const struct plan *p = run->plan;
+	const int root = run->box.box.root;
 	struct fault unseen = { 0 };
 	planted_vec found = { 0 };
+	name_vec made = { 0 };
 	struct outcome outcome;
-	struct timespec since;
-	struct frame frame;
-	pid_t init;
-	int rc = 0, looked;
+	const char *missed;
+	int looked;
 
-	if (r->input)
-		rc = leave_input(f);
-	if (rc == 0 && has_secrets(r)) {
-		if (!planning.plan)
-			rc = run_plan(r, RUN_TO_START, &planning.plan, f);
-		if (rc == 0)
-			rc = fetch_values(planning.plan, f);
-		if (rc == 0 && r->ssh.n)
-			rc = ssh_agent_start(planning.plan, f);
-	}
-	if (rc < 0)
-		return rc;
-	/*
-	 * Coarse, as the kernel stamps files: the fine clock could be ahead of a new file. By a
-	 * system call, as it is the only one as a rule: to find it in the vDSO takes longer.
-	 */
-	syscall(SYS_clock_gettime, CLOCK_REALTIME_COARSE, &since);
-	plan_frame(r, getuid(), getgid(), survey_ram(), &frame);
-	rc = supervise(&frame, get_plan, &planning, o->record, &init, f);
-	if (rc < 0)
-		return rc;
 	/*
 	 * First of all: overlayfs writes the whole file system to its disk before it lets go
 	 * of it, and what is done there meanwhile waits.
 	 */
-	end_session(init);
-	looked = planted_find(planning.plan, &since, &found, &unseen);
-	supervise_end(&outcome);
-	planted_add(planning.plan, outcome.replaced, &found);
-	result.code = outcome.code;
-	note_outcome(planning.plan, o, &outcome, &result);
-	note_planted(&found, looked, &unseen, &result);
+	end_session(run, run->box.box.pid);
+	looked = p->overlay ? 0 : planted_find(p, &run->since, &found, &unseen);
+	git_box_take(p, root, &made, &ret->notes);
+	beside_note(p, root, &ret->notes);
+	missed = lookups_missed(p, root);
+	supervise_end(&run->box, &outcome);
+	planted_add(p, outcome.replaced, &made, &found);
+	planted_sort(&found);
+	ret->code = outcome.code;
+	ret->stopped = outcome.stopped;
+	ret->restart = outcome.restart;
+	if (o->detached)
+		keep_result(p, &outcome, ret);
+	note_outcome(p, o, &outcome, ret);
+	if (missed && ret->code)
+		vec_push(&ret->notes, missed);
+	if (looked < 0)
+		note_unseen(&unseen, ret);
+	report_planted(p, &found, &ret->notes);
+	end_workspace(run, ret);
+	walk_cache_write();
+	remember_tracked(p);
+	if (o->again && run->request->parts)
+		note_resume(p, &run->since, o->again, ret);
+}
+
+int run_box(struct run *run, const struct run_options *o, struct run_result *ret,
+	struct fault *f)
+{
+	struct run_result result = { 0 };
+	int rc = prepare(run, o, f);
+
+	if (rc == 0)
+		rc = start(run, o, f);
+	if (rc < 0)
+		return rc;
+	if (o->detached)
+		o->detached(run->plan->name);
+	supervise_loop(&run->box);
+	collect(run, o, &result);
 	*ret = result;
 	return 0;
 }

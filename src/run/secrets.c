@@ -20,7 +20,7 @@
  * thrown away: the first was echoed, the second would go to the shell or into the box.
  */
 #include "run/secrets.h"
-#include "run/tty.h"
+#include "supervise/tty.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/mem.h"

@@ -19,7 +19,7 @@
  * the next start of a box with keys finds that its name is nobody's.
  */
 #include "run/ssh-agent.h"
-#include "run/program.h"
+#include "host/host-program.h"
 #include "plan/plan.h"
 #include "state/registry.h"
 #include "base/fault.h"
@@ -46,8 +46,6 @@ enum {
 	MOST_MEMORY = 64 << 20,
 	KNOWN_FD = 3, /* ssh-add's, for the host keys */
 };
-
-static pid_t agent; /* 0: none */
 
 /* ---- where ---- */
 
@@ -156,12 +154,13 @@ static bool await_listening(int from)
 }
 
 static int start(const struct plan *p, const char *program, int dir, const char *socket,
-	struct fault *f)
+	pid_t *ret, struct fault *f)
 {
 	const char *const *env = environment_for(p);
 	auto_close int from = -1, to = -1;
 	pid_t parent = getpid();
 	int ends[2];
+	pid_t agent;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return fault_set(f, errno, "make a pipe for ssh-agent");
@@ -170,23 +169,22 @@ static int start(const struct plan *p, const char *program, int dir, const char 
 	agent = fork();
 	if (agent == 0)
 		become_agent(program, env, dir, socket, to, parent);
-	if (agent < 0) {
-		agent = 0;
+	if (agent < 0)
 		return fault_set(f, errno, "start ssh-agent");
-	}
+	*ret = agent;
 	fd_close(&to);
 	if (await_listening(from))
 		return 0;
 	return fault_set(f, 0, "%s did not start", str_visible(program));
 }
 
-void ssh_agent_stop(void)
+void ssh_agent_stop(pid_t *agent)
 {
-	if (!agent)
+	if (!*agent)
 		return;
-	kill(agent, SIGTERM);
-	program_wait(agent);
-	agent = 0;
+	kill(*agent, SIGTERM);
+	program_wait(*agent);
+	*agent = 0;
 }
 
 /* ---- its keys ---- */
@@ -301,12 +299,13 @@ static int load_all(const struct plan *p, int dir, const char *socket, struct fa
 	return 0;
 }
 
-int ssh_agent_start(const struct plan *p, struct fault *f)
+int ssh_agent_start(const struct plan *p, pid_t *ret, struct fault *f)
 {
 	const char *program = program_find("ssh-agent", p->workspace);
 	struct sigaction plain = { .sa_handler = SIG_DFL };
 	const char *path = socket_of(p), *socket = path_base(path);
 	auto_close int dir = -1;
+	pid_t agent = 0;
 	int rc;
 
 	if (!program)
@@ -319,10 +318,12 @@ int ssh_agent_start(const struct plan *p, struct fault *f)
 	sigaction(SIGCHLD, &plain, NULL);
 	sweep(dir);
 	unlinkat(dir, socket, 0); /* the name is ours, so nobody's who lives */
-	rc = start(p, program, dir, socket, f);
+	rc = start(p, program, dir, socket, &agent, f);
 	if (rc == 0)
 		rc = load_all(p, dir, socket, f);
 	if (rc < 0)
-		ssh_agent_stop();
+		ssh_agent_stop(&agent);
+	else
+		*ret = agent;
 	return rc;
 }

@@ -9,9 +9,9 @@
  * that takes it: it is refused.
  */
 #include "run/ssh-keys.h"
-#include "run/program.h"
+#include "host/host-program.h"
 #include "harness/harness.h"
-#include "harness/ssh.h"
+#include "harness/ssh-config.h"
 #include "base/fault.h"
 #include "base/path.h"
 #include "base/str.h"

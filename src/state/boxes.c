@@ -1,16 +1,18 @@
 /*
- * state/boxes.c - what is kept of boxes, by their names
+ * state/boxes.c - records of boxes, by their names
  *
- * Theory of operation. The state directory may be behind a link, on another disk; from there
- * on every step is a descriptor, a real directory, ours, and writable by nobody else. Who
- * writes or removes holds the box's name in the registry, so nobody does both at once, and a
- * record that a running box writes is never removed.
+ * Theory of operation. The state directory may be behind a link, on another disk. From there on
+ * every step is a descriptor of a real directory that is ours and writable by nobody else. A
+ * process that writes or removes a record holds the box's name in the registry. So nobody does
+ * both at once, and a record that a running box writes is never removed.
  */
 #include "state/boxes.h"
 #include "state/registry.h"
-#include "state/tree.h"
+#include "state/workspace.h"
+#include "overlay/tree.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/json-read.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "base/xdg.h"
@@ -18,6 +20,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -28,6 +31,7 @@ enum {
 	DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
 	NAME_MOST = 63,
 	DAY = 24 * 60 * 60,
+	MOST_RECORD = 16 << 20,
 };
 
 bool boxes_is_name(const char *name)
@@ -42,7 +46,7 @@ bool boxes_is_name(const char *name)
 	return true;
 }
 
-/* Where all are, without links above it: for messages. */
+/* The directory of all boxes, with links resolved: for messages. */
 static const char *all_path(void)
 {
 	const char *state = xdg_state(), *real = state ? fd_real_path(state) : NULL;
@@ -55,13 +59,18 @@ const char *boxes_shown(const char *name)
 	return str_visible(name ? path_join(all_path(), name) : all_path());
 }
 
+const char *boxes_path(const char *name)
+{
+	return path_join(all_path(), name);
+}
+
 static int no_state(struct fault *f)
 {
 	fault_set(f, 0, "there is no place for the record of a box: HOME is not set");
 	return fault_fix(f, "Set HOME or XDG_STATE_HOME.");
 }
 
-/* A directory that was opened, or was not (errno), must be ours alone. */
+/* A directory that was opened, or not (errno), must be ours alone. */
 static int check_own(int opened, const char *box, struct fault *f)
 {
 	auto_close int fd = opened;
@@ -86,7 +95,7 @@ static int check_own(int opened, const char *box, struct fault *f)
 	return take_fd(&fd);
 }
 
-/* The directory of all; with make it comes to be. As a rule it is there. */
+/* Open the directory of all boxes; make: create it if it is missing. */
 static int open_all(bool make, struct fault *f)
 {
 	const char *state = xdg_state(), *path;
@@ -107,8 +116,8 @@ static int open_all(bool make, struct fault *f)
 	return check_own(fd, NULL, f);
 }
 
-/* The directory of one box; with make it comes to be. */
-static int open_box(const char *name, bool make, struct fault *f)
+/* Open the directory of one box; make: create it if it is missing. */
+int boxes_directory(const char *name, bool make, struct fault *f)
 {
 	auto_close int all = -1;
 	int fd, err;
@@ -129,7 +138,7 @@ static int open_box(const char *name, bool make, struct fault *f)
 	return check_own(fd, name, f);
 }
 
-/* errno first: to say where the file is may change it. */
+/* Save errno first: finding the path for the message may change it. */
 static int file_failed(const char *what, const char *name, const char *file, struct fault *f)
 {
 	int err = errno;
@@ -138,9 +147,9 @@ static int file_failed(const char *what, const char *name, const char *file, str
 }
 
 /*
- * To free one file and make another takes the file system three times as long as to cut it.
- * Nobody is to see that happen who reads, and has locked it for that. One byte stays, which the
- * first line replaces: what was cut to nothing ext4 would write to its disk when closed.
+ * Truncating a file is three times as fast as removing it and making another. A reader must not
+ * see that, and has locked the file against it. One byte stays, which the first line replaces:
+ * ext4 flushes a file that was truncated to nothing when it is closed.
  */
 static int open_cut(int dir, const char *file)
 {
@@ -157,7 +166,7 @@ static int open_cut(int dir, const char *file)
 
 int boxes_create(const char *name, const char *file, struct fault *f)
 {
-	auto_close int dir = open_box(name, true, f);
+	auto_close int dir = boxes_directory(name, true, f);
 	int fd;
 
 	if (dir < 0)
@@ -173,9 +182,52 @@ int boxes_create(const char *name, const char *file, struct fault *f)
 	return fd;
 }
 
+/* A reader sees the old file or the new one, which is complete before it gets its name. */
+int boxes_put(const char *name, const char *file, const char *bytes, size_t n, struct fault *f)
+{
+	auto_close int dir = boxes_directory(name, true, f), fd = -1;
+	const char *temporary = mem_printf("%s.new", file);
+	int rc;
+
+	if (dir < 0)
+		return dir;
+	if (unlinkat(dir, temporary, 0) < 0 && errno != ENOENT)
+		return file_failed("replace", name, temporary, f);
+	fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return file_failed("make", name, temporary, f);
+	rc = fd_write_all(fd, bytes, n);
+	if (rc == 0 && renameat(dir, temporary, dir, file) == 0)
+		return 0;
+	if (rc < 0)
+		errno = -rc;
+	rc = file_failed("write", name, file, f);
+	unlinkat(dir, temporary, 0);
+	return rc;
+}
+
+int boxes_drop(const char *name, const char *file, struct fault *f)
+{
+	auto_close int dir = boxes_directory(name, false, f);
+
+	if (dir < 0)
+		return f->err == ENOENT ? 0 : dir;
+	return unlinkat(dir, file, 0) == 0 || errno == ENOENT
+		? 0
+		: file_failed("remove", name, file, f);
+}
+
+bool boxes_has(const char *name, const char *file)
+{
+	const char *state = xdg_state();
+
+	return state && boxes_is_name(name) &&
+		access(mem_printf("%s/boxes/%s/%s", state, name, file), F_OK) == 0;
+}
+
 int boxes_open(const char *name, const char *file, struct fault *f)
 {
-	auto_close int dir = open_box(name, false, f);
+	auto_close int dir = boxes_directory(name, false, f);
 	int fd;
 
 	if (dir < 0)
@@ -183,8 +235,23 @@ int boxes_open(const char *name, const char *file, struct fault *f)
 	fd = tree_open_file(dir, file);
 	if (fd < 0)
 		return file_failed("open", name, file, f);
-	flock(fd, LOCK_SH); /* where there are no locks, it may be emptied while we read */
+	flock(fd, LOCK_SH); /* on a file system without locks it may be emptied while we read */
 	return fd;
+}
+
+const struct json_value *boxes_json(const char *name, const char *file, struct fault *f)
+{
+	const struct json_value *value = NULL;
+	json_errors errors = { 0 };
+	size_t n = 0;
+	int fd = boxes_open(name, file, f);
+	const char *text = fd < 0 ? NULL : fd_read_bytes(fd, MOST_RECORD, &n);
+
+	if (text && json_read_ours(text, n, &value, &errors) == 0 && value->type == JSON_OBJECT)
+		return value;
+	if (fd >= 0)
+		fault_set(f, EINVAL, "read %s/%s", boxes_shown(name), file);
+	return NULL;
 }
 
 /* ---- all of them ---- */
@@ -204,10 +271,11 @@ static void look_at(int all, const char *name, struct box_record *r)
 		r->problem = mem_printf("belongs to another user (uid %u)", st.st_uid);
 }
 
-/* What is in it was written last, or the directory was changed last. */
+/* The time of the newest file in it, or of the directory's last change. */
 static void look_into(int all, struct box_record *r)
 {
 	auto_close int dir = openat(all, r->name, DIR_FLAGS);
+	unsigned long long files = 0;
 	tree_names names = { 0 };
 	struct stat st;
 
@@ -220,8 +288,12 @@ static void look_into(int all, struct box_record *r)
 		if (fstatat(dir, *name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		r->used = st.st_mtime > r->used ? st.st_mtime : r->used;
-		r->bytes += (unsigned long long)st.st_blocks * 512;
+		if (S_ISDIR(st.st_mode))
+			tree_size(dir, *name, &r->bytes, &files);
+		else
+			r->bytes += (unsigned long long)st.st_blocks * 512;
 	}
+	r->holds = workspace_holds(r->name);
 }
 
 int boxes_list(box_records *ret, struct fault *f)
@@ -254,7 +326,26 @@ bool boxes_is_old(const struct box_record *r)
 	return !r->problem && r->used + (time_t)BOXES_DAYS * DAY < time(NULL);
 }
 
-int boxes_remove(const struct box_record *r, struct fault *f)
+int boxes_find(const char *name, struct fault *f)
+{
+	auto_close int dir = boxes_directory(name, false, f);
+
+	if (dir >= 0)
+		return 1;
+	if (f->err != ENOENT)
+		return dir;
+	fault_set(f, 0, "there is no record of a box named '%s'", name);
+	return fault_fix(f, "`carrel ps -a` lists those that there are.");
+}
+
+int boxes_erase(const char *name, struct fault *f)
+{
+	auto_close int all = open_all(false, f);
+
+	return all < 0 ? all : tree_remove(all, name, f);
+}
+
+int boxes_remove(const struct box_record *r, bool changes, struct fault *f)
 {
 	struct box_record now = { .name = r->name };
 	struct claim held;
@@ -263,13 +354,13 @@ int boxes_remove(const struct box_record *r, struct fault *f)
 
 	if (all < 0)
 		return all;
-	/* With the name in our hands no box can begin to write. */
+	/* While we hold the name, no box can begin to write. */
 	if (registry_claim(r->name, CLAIM_STRICT, &held, f) < 0)
 		return -EBUSY;
 	look_at(all, r->name, &now);
 	if (!now.problem)
 		look_into(all, &now);
-	if (boxes_is_old(&now)) {
+	if (boxes_is_old(&now) && (changes || !now.holds)) {
 		rc = tree_remove(all, r->name, f);
 	} else {
 		fault_set(f, 0, "the record of '%s' is in use again", r->name);

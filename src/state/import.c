@@ -1,8 +1,8 @@
 #include "state/import.h"
 #include "state/instance.h"
-#include "state/layers.h"
+#include "overlay/layers.h"
 #include "state/root.h"
-#include "state/tree.h"
+#include "overlay/tree.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/json-read.h"
@@ -28,7 +28,7 @@ static const char part[] = "claude/claude";
 static const char copying[] = "import";
 
 struct import {
-	const char *history; /* all of it, or NULL */
+	const char *history; /* the whole file, or NULL */
 	bool only_look;
 };
 
@@ -65,8 +65,8 @@ static unsigned int prompts_of(const char *history, const char *root, struct str
 }
 
 /*
- * In place, because boxes that run have this very file mounted; and only into an empty one, as
- * the order of the lines is their age.
+ * Written in place, because running boxes have this very file mounted; and only into an empty
+ * one, because the lines are ordered by age.
  */
 static int add_prompts(const char *own, const struct str *lines, struct fault *f)
 {
@@ -89,7 +89,7 @@ static bool has_prompts(const char *own)
 
 /* ---- directories ---- */
 
-/* Beside the others first: it is there whole or not at all. */
+/* Copy under a temporary name first: the directory appears complete or not at all. */
 static int copy_in(int from, const char *name, const char *dir, struct imported *i,
 	struct fault *f)
 {
@@ -164,7 +164,7 @@ static int fill(int from, const char *dir, const struct import *how, struct impo
 	return i->prompts && !how->only_look ? add_prompts(own, &lines, f) : 0;
 }
 
-/* As it was written, perhaps with a newline at its end. */
+/* The text as written, perhaps with a newline at its end. */
 static const char *read_root(int from)
 {
 	size_t n;
@@ -219,7 +219,7 @@ static int no_projects(const char *dir, int err, struct fault *f)
 
 int import_all(const char *dir, bool only_look, imported_vec *ret, struct fault *f)
 {
-	/* The user named it: it may be a link itself. */
+	/* The user named it, so it may be a link. */
 	auto_close int top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_close int projects = top < 0 ? -1 : openat(top, "projects", DIR_FLAGS);
 	struct import how = { .only_look = only_look };

@@ -1,16 +1,16 @@
 /*
  * state/instances.c - all instances: making, listing, finding and removing them
  *
- * Removing is the one thing here that can do harm, so it begins with doubt: the directory of
- * instances must be a real one, ours, and writable by nobody else; an instance counts only
- * if its name is the hash of the root that is written in it and its version is ours. What
- * is not so is left alone. Then all of its locks are taken, without waiting, and it is
- * renamed before anything in it is removed: there is a whole instance or none.
+ * Only removing can do harm, so it checks first. The directory of instances must be a real one,
+ * ours, and writable by nobody else. An instance counts only if its name is the hash of the
+ * root recorded in it and its version is ours. Anything else is left alone. Then all its locks
+ * are taken, without waiting, and it is renamed before anything in it is removed: so it exists
+ * whole or not at all.
  */
 #include "state/instance.h"
-#include "state/layers.h"
+#include "overlay/layers.h"
 #include "state/root.h"
-#include "state/tree.h"
+#include "overlay/tree.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/hash.h"
@@ -38,7 +38,7 @@ enum {
 static const char version[] = "1\n";
 static const char gone[] = ".gone-";
 
-/* The state may be behind a link, on another disk; from here on there is none. */
+/* The state may be behind a link, on another disk; from here on no links are followed. */
 static const char *all_dir(void)
 {
 	static const char *found, *of;
@@ -79,8 +79,8 @@ static int no_state(struct fault *f)
 }
 
 /*
- * The directory of all instances, if it looks right; -ENOENT: there is none yet. What others
- * put there is not ours and so not used, but where they can, nothing is removed.
+ * Open the directory of all instances after checking it; -ENOENT: there is none yet. Files that
+ * others put there are not used. If others can write there, nothing is removed.
  */
 static int open_all(bool to_use, struct fault *f)
 {
@@ -120,7 +120,7 @@ int instance_write(const char *dir, const char *name, const char *text, struct f
 	auto_close int fd = -1;
 	int rc;
 
-	/* One that was killed may have left it. */
+	/* A process that was killed may have left it. */
 	(void)unlink(new);
 	fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
@@ -134,13 +134,13 @@ int instance_write(const char *dir, const char *name, const char *text, struct f
 }
 
 /*
- * A small file of ours: NULL when there is none, and a fault when it cannot be read. fd: dir,
+ * Read a small file of ours: NULL when there is none, a fault when it cannot be read. fd: dir,
  * if it is open, or AT_FDCWD.
  */
 static int read_own(int fd, const char *dir, const char *name, size_t max, const char **ret,
 	struct fault *f)
 {
-	/* What is open is ours; elsewhere there may be anything. */
+	/* The open directory is ours; another may hold anything. */
 	*ret = fd == AT_FDCWD
 		? fd_read_file(AT_FDCWD, path_join(dir, name), max)
 		: fd_read_open(openat(fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK),
@@ -160,7 +160,7 @@ struct own_files {
 	const char *version, *root;
 };
 
-/* The instance's own files; another version than ours is not touched. */
+/* Read the instance's own files; an instance of another version is not touched. */
 static int check_instance(int fd, const char *dir, const struct project *p,
 	struct own_files *ret, struct fault *f)
 {
@@ -182,7 +182,7 @@ static int check_instance(int fd, const char *dir, const struct project *p,
 	return 0;
 }
 
-/* Made once, by one at a time: all is the directory of all instances. */
+/* Make the files, one process at a time; all is the directory of all instances. */
 static int make_own_files(int all, int fd, const char *dir, const struct project *p,
 	struct fault *f)
 {
@@ -215,7 +215,7 @@ int instance_look(const struct project *p, const char **ret_dir, struct fault *f
 	return rc;
 }
 
-/* all/id, which is dir, locked; -EAGAIN when it was not there, or was removed meanwhile. */
+/* Lock all/id, which is dir; -EAGAIN when it did not exist, or was removed meanwhile. */
 static int hold(int all, const char *id, const char *dir, struct fault *f)
 {
 	auto_close int fd = openat(all, id, DIR_FLAGS);
@@ -236,8 +236,8 @@ static int hold(int all, const char *id, const char *dir, struct fault *f)
 }
 
 /*
- * The directory of all instances mostly is there, and ours. Where it cannot be opened,
- * xdg_make() makes it, or has the words for what is wrong with it.
+ * The directory of all instances mostly exists and is ours. If it cannot be opened, xdg_make()
+ * makes it, or reports what is wrong with it.
  */
 static int enter_all(struct fault *f)
 {
@@ -328,7 +328,7 @@ static void look_at_harness(int fd, const char *harness, struct instance *i)
 	i->running += most;
 }
 
-/* What keeps us from using it; or NULL. */
+/* Why it cannot be used; or NULL. */
 static const char *problem_of(const char *dir, const struct stat *st, struct instance *i)
 {
 	const char *said = NULL;
@@ -353,7 +353,7 @@ static const char *problem_of(const char *dir, const struct stat *st, struct ins
 	return NULL;
 }
 
-/* dir is NULL when it is not there any more. */
+/* dir becomes NULL if it has been removed. */
 static struct instance look_at(int all, const char *name, bool sizes)
 {
 	struct instance i = { .id = name, .dir = instance_dir(name) };
@@ -438,10 +438,10 @@ static bool is_empty(const char *dir)
 }
 
 /*
- * That a path is not there is not enough: a disk may not be mounted, and what is removed here
- * cannot be had again. So the nearest directory above that is there must be one that this user
- * can remove things from (those above a mount point are mostly root's), and not be empty
- * (which a mount point in a home is, as long as nothing is mounted).
+ * A missing path is not enough: its disk may not be mounted, and a removed instance cannot be
+ * restored. So the nearest existing parent must be a directory that this user can remove things
+ * from (parents of mount points are mostly root's), and must not be empty (as an unused mount
+ * point in a home is).
  */
 enum instance_root instance_root(const char *root)
 {
@@ -465,7 +465,7 @@ enum instance_root instance_root(const char *root)
 	return access(above, W_OK | X_OK) == 0 && !is_empty(above) ? ROOT_GONE : ROOT_UNSURE;
 }
 
-/* Somebody runs in it, or is about to. */
+/* A box runs in it, or is about to. */
 static int in_use(const struct instance *i, struct fault *f)
 {
 	fault_set(f, EBUSY, "%s is in use", i->id);
@@ -474,7 +474,7 @@ static int in_use(const struct instance *i, struct fault *f)
 	return -EBUSY;
 }
 
-/* Its locks, kept until the process ends or the caller closes them. */
+/* Its locks, kept until the caller closes them or the process ends. */
 typedef VEC(int) fd_vec;
 
 static int lock_part(const char *dir, fd_vec *locks)
@@ -541,9 +541,9 @@ static void release(fd_vec *locks)
 }
 
 /*
- * Once it is put aside nobody comes by its name, and the locks have done their work. They
- * have to go first: NFS and FUSE keep a file that is open, under another name, and with it
- * the directory that it is in.
+ * Once it is renamed, nobody finds it by its name, and the locks are not needed any more. They
+ * must be closed first: NFS and FUSE keep an open file under another name, and with it its
+ * directory.
  */
 static int remove_locked(const struct instance *i, int all, fd_vec *locks, struct fault *f)
 {

@@ -2,29 +2,29 @@
  * state/registry.c - the names of the boxes that run now
  *
  * Theory of operation. A name is an exclusive flock(2) on NAME.lock in the runtime directory.
- * The lock belongs to the open file description: it goes when the last descriptor for it
- * is closed, which the kernel does however the supervisor ends. A file without a lock
- * is left over from a crash and means nothing.
+ * The lock belongs to the open file description: it ends when the last descriptor is closed,
+ * which the kernel does however the supervisor ends. A file without a lock is left over from a
+ * crash and means nothing.
  *
- * Whoever gives a name back removes the file while holding the lock, so a lock counts only if
- * the name still leads to the locked inode; else somebody removed it in between and we
- * start over. Only the holder removes, so nobody's file disappears under him.
+ * A process that gives a name back removes the file while it holds the lock. So a lock counts
+ * only if the name still leads to the locked inode; otherwise somebody removed the file in
+ * between, and we start over. Only the holder removes a file.
  *
- * To look without creating or writing anything, registry_peek() takes a shared lock for a
- * moment. It must not make a claim at that moment fail: who does not get the lock tries a
- * shared one, and where that is to be had only lookers were in the way.
+ * registry_peek() looks without creating or writing anything: it takes a shared lock for a
+ * moment. That must not make a claim at the same moment fail: a claim that does not get its
+ * lock tries a shared one, and if it gets that, only lookers were in the way.
  *
- * Without the directory (no session made one, or it is read-only, full or somebody else's, or
- * has no locks) a box must start nevertheless: cron, a CI job, a container or a system user
- * have no session and often no home either. The lock is then a socket bound to an abstract
- * address that holds uid and name; the kernel frees it just the same. Such starts keep apart
- * from each other, and from names that are locked as files if we know where those are. A start
- * with files does not ask about sockets: anybody on the machine may bind one, and could keep
- * us from a name. Abstract addresses belong to a network namespace, so two containers do not
- * see each other's.
+ * A box must start even without the directory (no session made one, or it is read-only, full or
+ * somebody else's, or has no locks): cron, a CI job, a container or a system user have no
+ * session and often no home. The lock is then a socket bound to an abstract address that holds
+ * uid and name; the kernel frees it in the same way. Such starts avoid each other, and names
+ * that are locked as files if we know where those are. A start with files ignores sockets:
+ * anybody on the machine may bind one, and could keep us from a name. Abstract addresses belong
+ * to a network namespace, so two containers do not see each other's.
  */
 #include "state/registry.h"
-#include "state/tree.h"
+#include "state/workspace.h"
+#include "overlay/tree.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -50,9 +50,9 @@
 enum {
 	NAME_MAX_LENGTH = 63, /* what a host name may be */
 	LAST_NUMBER = 9999,
-	FIRST_FEW = 8,    /* numbers that are tried one after the other */
-	TRIES = 100,      /* a file that is gone again, or others that only look */
-	PAUSE_NS = 50000, /* a look is over in far less */
+	FIRST_FEW = 8,    /* numbers that are tried in turn */
+	TRIES = 100,      /* retries, if a file vanishes or others only look */
+	PAUSE_NS = 50000, /* a look takes far less */
 	DIR_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC,
 	/* Not blocking: somebody may have put a FIFO there. */
 	FILE_FLAGS = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
@@ -112,14 +112,14 @@ static int take_file(int dir, const char *name, int *ret_lock)
 			return 0;
 		}
 	}
-	return -EADDRINUSE; /* at least, it is not to be had */
+	return -EADDRINUSE; /* it cannot be had */
 }
 
 static int look_file(int dir, const char *name, int *ret_lock)
 {
 	auto_close int fd = -1;
 
-	/* Where there is no directory yet there are no locks. */
+	/* Without a directory there are no locks. */
 	if (dir >= 0)
 		fd = openat(dir, lock_name(name).text, O_RDONLY | FILE_FLAGS);
 	if (dir >= 0 && fd < 0 && errno != ENOENT)
@@ -140,11 +140,11 @@ static int open_socket(const char *name, struct sockaddr_un *ret, socklen_t *ret
 
 	*ret = a;
 	*ret_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
-	/* Datagrams: one can connect to such a socket although nobody listens. */
+	/* Datagrams: one can connect to such a socket without a listener. */
 	return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-/* Where no file can be made, there may be some of earlier. What cannot be read is no lock. */
+/* Where no file can be made, older ones may exist. A file that cannot be read is no lock. */
 static bool is_file_locked(int dir, const char *name)
 {
 	int unused;
@@ -194,15 +194,18 @@ static void add_number(const char *name, int number, char ret[static NAME_MAX_LE
 		name, suffix);
 }
 
-static int try_numbers(try_fn *try, int dir, const char *name, int first, int last,
-	struct claim *ret)
+static int try_numbers(try_fn *try, int dir, const char *name, enum claim_how how, int first,
+	int last, struct claim *ret)
 {
 	int rc = -EADDRINUSE, lock = -1;
 	char candidate[NAME_MAX_LENGTH + 1];
 
 	for (int i = first; i <= last && rc == -EADDRINUSE; i++) {
 		add_number(name, i, candidate);
-		rc = try(dir, candidate, &lock);
+		/* A box that has ended keeps its name as long as it holds changes. */
+		rc = how == CLAIM_NEXT && workspace_holds(candidate)
+			? -EADDRINUSE
+			: try(dir, candidate, &lock);
 	}
 	if (rc == 0)
 		*ret = (struct claim){ .name = mem_strdup(candidate), .lock = lock };
@@ -219,8 +222,8 @@ static bool is_taken(try_fn *look, int dir, const char *name, int number)
 }
 
 /*
- * Beside a thousand boxes to try all numbers takes longer than all else of a start. As a
- * rule they are taken up to some number, which is found by halves.
+ * Beside a thousand boxes, trying all numbers would take longer than the rest of a start.
+ * Mostly they are taken up to some number, which is found by bisection.
  */
 static int guess_free(try_fn *look, int dir, const char *name)
 {
@@ -243,13 +246,13 @@ static int guess_free(try_fn *look, int dir, const char *name)
 static int find(try_fn *try, try_fn *look, int dir, const char *name, enum claim_how how,
 	struct claim *ret)
 {
-	int rc = try_numbers(try, dir, name, 1, how == CLAIM_STRICT ? 1 : FIRST_FEW, ret);
+	int rc = try_numbers(try, dir, name, how, 1, how == CLAIM_STRICT ? 1 : FIRST_FEW, ret);
 
 	if (rc != -EADDRINUSE || how == CLAIM_STRICT)
 		return rc;
-	rc = try_numbers(try, dir, name, guess_free(look, dir, name), LAST_NUMBER, ret);
+	rc = try_numbers(try, dir, name, how, guess_free(look, dir, name), LAST_NUMBER, ret);
 	if (rc == -EADDRINUSE)
-		rc = try_numbers(try, dir, name, FIRST_FEW + 1, LAST_NUMBER, ret);
+		rc = try_numbers(try, dir, name, how, FIRST_FEW + 1, LAST_NUMBER, ret);
 	return rc;
 }
 
@@ -279,13 +282,13 @@ static int explain(int rc, const char *name, enum claim_how how, struct fault *f
 		"Choose another --name, or leave it out and carrel will find a free one.");
 }
 
-/* Found, or not to be found: else this way does not work here. */
+/* A name was found or is taken: else this way does not work here. */
 static bool is_settled(int rc)
 {
 	return rc == 0 || rc == -EADDRINUSE;
 }
 
-/* The session's part is not for us to make: it would be in the session's way. */
+/* The session's part of the path is not ours to make: it would be in the session's way. */
 static bool make_directory(const char *path)
 {
 	struct fault unused = { 0 };
@@ -348,7 +351,7 @@ void registry_release(struct claim *claim)
 		return;
 	dir = path ? openat(AT_FDCWD, path, DIR_FLAGS) : -1;
 	file = lock_name(claim->name);
-	/* Never true for a socket, nor for a file that has become another box's. */
+	/* Never true for a socket, or for a file that belongs to another box by now. */
 	if (dir >= 0 && tree_is_named(dir, file.text, claim->lock))
 		unlinkat(dir, file.text, 0);
 	fd_close(&claim->lock);
@@ -363,6 +366,23 @@ bool registry_is_held(const char *name)
 	int unused;
 
 	return is_file_locked(dir, name) || look_socket(dir, name, &unused) == -EADDRINUSE;
+}
+
+int registry_wait(const char *name, struct fault *f)
+{
+	const char *path = xdg_runtime();
+	auto_close int dir = path ? openat(AT_FDCWD, path, DIR_FLAGS) : -1, fd = -1;
+	const struct timespec pause = { .tv_nsec = 100000000 };
+
+	if (dir >= 0)
+		fd = openat(dir, lock_name(name).text, O_RDONLY | FILE_FLAGS);
+	/* The lock ends with its holder, however that ends. */
+	while (fd >= 0 && flock(fd, LOCK_SH) < 0)
+		if (errno != EINTR)
+			return fault_set(f, errno, "wait for the box '%s'", str_visible(name));
+	while (fd < 0 && registry_is_held(name))
+		nanosleep(&pause, NULL);
+	return 0;
 }
 
 int registry_directory(struct fault *f)
@@ -382,7 +402,7 @@ int registry_directory(struct fault *f)
 	return take_fd(&fd);
 }
 
-/* Who took the lock on this file, as /proc/locks has it; 0: it does not say. */
+/* The process that locked this file, from /proc/locks; 0: unknown. */
 static pid_t holder_of(const char *locks, int dir, const char *file)
 {
 	unsigned long inode;

@@ -1,9 +1,9 @@
 /*
  * state/registry.h - the names of the boxes that run now
  *
- * A name is taken while somebody holds a lock on NAME.lock in the runtime directory, and
- * nobody does any more once its supervisor is gone, however it went. So there is nothing to
- * clean up after a crash, and two starts at the same moment cannot get one name.
+ * A name is taken while somebody holds a lock on NAME.lock in the runtime directory. The lock
+ * ends with the supervisor, however it ends. So there is nothing to clean up after a crash, and
+ * two starts at the same moment cannot get the same name.
  */
 #ifndef STATE_REGISTRY_H
 #define STATE_REGISTRY_H
@@ -16,13 +16,13 @@
 struct fault;
 
 enum claim_how {
-	CLAIM_NEXT,   /* the name, or with -2, -3 ... one that is free, of a few the first */
+	CLAIM_NEXT,   /* the name, or the name with -2, -3 ... that is free */
 	CLAIM_STRICT, /* the name or a fault */
 };
 
 struct claim {
 	const char *name;
-	int lock; /* held as long as it is open; -1: only looked */
+	int lock; /* held as long as it is open; -1: only looked at */
 };
 
 /* Take a name. Released by registry_release(), or by the end of the process. */
@@ -34,7 +34,7 @@ int registry_peek(const char *name, enum claim_how how, struct claim *ret, struc
 /* Give the name back and remove its file. Does nothing for a claim that only looked. */
 void registry_release(struct claim *claim);
 
-/* Does a box have this name now, as far as can be seen? */
+/* Does a box have this name now, as far as carrel can see? */
 bool registry_is_held(const char *name);
 
 struct registry_box {
@@ -44,15 +44,18 @@ struct registry_box {
 typedef VEC(struct registry_box) registry_boxes;
 
 /*
- * The names that are held by locks in the runtime directory, sorted. Boxes that were
- * started without such a directory are not among them.
+ * The names with a lock in the runtime directory, sorted. Boxes started without such a
+ * directory are not listed.
  */
 int registry_list(registry_boxes *ret, struct fault *f);
 
 /*
- * The runtime directory, where sockets may lie beside the locks: ours, and writable by
+ * Open the runtime directory, where sockets may lie beside the locks: ours, and writable by
  * nobody else. A descriptor, or -errno; nothing is made.
  */
 int registry_directory(struct fault *f);
+
+/* Wait until no box has the name; 0 at once when none has it. */
+int registry_wait(const char *name, struct fault *f);
 
 #endif

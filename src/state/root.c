@@ -1,8 +1,10 @@
 #include "state/root.h"
-#include "state/git-files.h"
+#include "git/git-config.h"
+#include "git/git-files.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/hash.h"
+#include "base/look.h"
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -16,19 +18,19 @@
 
 enum { ID_DIGITS = 16, SHOWN_BYTES = 300, SAME_MOMENT_MS = 1000 };
 
-/* What was found, and who said so. All paths are canonical. */
+/* What was found, and what led there. All paths are canonical. */
 struct search {
-	const char *dir;    /* where we began */
+	const char *dir;    /* where the search began */
 	const char *holder; /* has the .git, or is the git directory itself */
 	const char *git;    /* the git directory */
 	const char *common;
-	const char *by;    /* what leads to git: ".git file", ".git link"; NULL: it is there */
-	const char *names; /* what that says, as it stands there */
-	const char *file;  /* that says so */
+	const char *by;    /* what leads to git: ".git file", ".git link"; NULL: a directory */
+	const char *names; /* the path in it, as written */
+	const char *file;  /* the file that names it */
 	const char *note;
 };
 
-/* A name for a note: safe to show, and not longer than can be read. */
+/* A name for a note: safe to show, and not too long to read. */
 static const char *shown(const char *text)
 {
 	if (!*text)
@@ -55,8 +57,8 @@ static enum git_kind look(struct search *c, const char *dir)
 }
 
 /*
- * A .git file is the end of the search, also one that cannot be followed. What does not begin
- * like one is not shown: it may be a link to a secret.
+ * A .git file ends the search, even if it cannot be followed. A file that does not begin like
+ * one is not shown: it may be a link to a secret.
  */
 static enum git_kind follow_file(struct search *c, const char *dir, const char *name)
 {
@@ -77,7 +79,7 @@ static enum git_kind follow_file(struct search *c, const char *dir, const char *
 	return GIT_BROKEN;
 }
 
-/* git would refuse what another user may have planted above us. */
+/* git would refuse a repository that another user may have planted above us. */
 static bool is_strangers(struct search *c, const struct stat *entry)
 {
 	struct stat own;
@@ -92,26 +94,66 @@ static bool is_strangers(struct search *c, const struct stat *entry)
 	return true;
 }
 
+/* Does it contain anything that git makes, so that it was a repository once? */
+static bool was_repository(const char *git)
+{
+	static const char *const parts[] = { "HEAD", "objects", "refs", "config", "hooks" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (git_exists(git, parts[i]))
+			return true;
+	return false;
+}
+
 /*
- * A .git file, else a .git directory, else a bare repository; what the directory itself is,
- * we are told.
+ * git would skip this .git and go on to a repository further up. carrel stops here: a box could
+ * have broken it in order to be taken for a part of the project around it. A directory that
+ * never was a repository says nothing about the directories below it.
+ */
+static enum git_kind end_at_broken(struct search *c, const char *entry)
+{
+	if (!was_repository(entry))
+		c->holder = c->dir;
+	c->note = mem_printf("the .git in %s is no repository that git accepts: %s directory "
+			     "has an instance of its own",
+		shown(path_parent(entry)), strcmp(c->holder, c->dir) ? "that" : "this");
+	return GIT_BROKEN;
+}
+
+/* What .git is; GIT_NONE: it does not exist. */
+static enum git_kind look_at_entry(struct search *c, const char *dir, struct stat *st)
+{
+	const char *entry = path_join(dir, ".git");
+	enum git_kind kind = GIT_NONE;
+	struct stat to;
+
+	if (lstat(entry, st) < 0)
+		return look_is_absent(errno) ? GIT_NONE : end_at_broken(c, entry);
+	if (is_strangers(c, st))
+		return GIT_BROKEN;
+	to = *st;
+	if (S_ISLNK(st->st_mode) && stat(entry, &to) < 0)
+		to.st_mode = 0;
+	if (S_ISREG(to.st_mode))
+		return follow_file(c, dir, ".git");
+	if (S_ISDIR(to.st_mode))
+		kind = look(c, entry);
+	return kind == GIT_NONE ? end_at_broken(c, entry) : kind;
+}
+
+/*
+ * A .git file, else a .git directory, else a bare repository; the caller says what the
+ * directory itself is.
  */
 static enum git_kind look_in(struct search *c, const char *dir, const struct stat *itself)
 {
-	const char *entry = path_join(dir, ".git");
-	struct stat st = { 0 }, to;
-	enum git_kind kind = GIT_NONE;
+	struct stat st = { 0 };
+	enum git_kind kind;
 
 	c->holder = dir;
-	if (lstat(entry, &st) == 0) {
-		to = st;
-		if (S_ISLNK(st.st_mode) && stat(entry, &to) < 0)
-			to.st_mode = 0;
-		if (S_ISREG(to.st_mode))
-			return is_strangers(c, &st) ? GIT_BROKEN : follow_file(c, dir, ".git");
-		if (S_ISDIR(to.st_mode))
-			kind = look(c, entry);
-	}
+	kind = look_at_entry(c, dir, &st);
+	if (c->note || c->by)
+		return kind;
 	if (kind == GIT_NONE) {
 		st = *itself;
 		kind = look(c, dir);
@@ -130,8 +172,8 @@ static enum git_kind look_in(struct search *c, const char *dir, const struct sta
 }
 
 /*
- * The length of the longest ceiling above dir, which is not looked into itself; -1: none.
- * After an empty entry git takes them as they are, since to resolve them may be slow.
+ * The length of the longest ceiling above dir, which is not searched itself; -1: none. Like
+ * git, entries after an empty one are not resolved, because that may be slow.
  */
 static long find_ceiling(const char *dir)
 {
@@ -189,7 +231,7 @@ static enum git_kind walk_up(struct search *c, const struct stat *itself)
 	}
 }
 
-/* What the person named needs no further proof; what a file there says does. */
+/* What the user named needs no further proof; what a file there says does. */
 static enum git_kind take_named(struct search *c, const char *env)
 {
 	const char *path = path_join(c->dir, env), *parent;
@@ -214,37 +256,36 @@ static enum git_kind take_named(struct search *c, const char *env)
 
 /* ---- believing it ---- */
 
-static bool is_true(const char *value)
-{
-	return !strcasecmp(value, "true") || !strcasecmp(value, "yes") ||
-		!strcasecmp(value, "on") || !strcmp(value, "1");
-}
-
 struct settings {
 	const char *worktree;
 	bool bare;
-	bool per_worktree; /* then core.worktree has moved to config.worktree */
+	bool broken;       /* git would stop at it, so nothing in it is believed */
+	bool per_worktree; /* core.worktree has moved to config.worktree then */
 };
 
-static void keep_setting(void *ctx, const char *section, const char *key, const char *value)
+static void keep_setting(void *ctx, const struct git_setting *set)
 {
 	struct settings *s = ctx;
 
-	if (!strcasecmp(section, "core") && !strcasecmp(key, "worktree"))
-		s->worktree = value;
-	if (!strcasecmp(section, "core") && !strcasecmp(key, "bare"))
-		s->bare = is_true(value);
-	if (!strcasecmp(section, "extensions") && !strcasecmp(key, "worktreeconfig"))
-		s->per_worktree = is_true(value);
+	if (!strcmp(set->name, "core.worktree"))
+		s->worktree = set->value;
+	if (!strcmp(set->name, "core.bare"))
+		s->bare = git_config_is_true(set->value);
+	if (!strcmp(set->name, "extensions.worktreeconfig"))
+		s->per_worktree = git_config_is_true(set->value);
 }
 
 static struct settings read_settings(const char *git)
 {
 	struct settings s = { 0 };
+	struct fault f;
+	int rc = git_config_read(path_join(git, "config"), keep_setting, &s, &f);
 
-	git_read_config(path_join(git, "config"), keep_setting, &s);
-	if (s.per_worktree)
-		git_read_config(path_join(git, "config.worktree"), keep_setting, &s);
+	if (rc >= 0 && s.per_worktree)
+		rc = git_config_read(path_join(git, "config.worktree"), keep_setting, &s, &f);
+	if (rc < 0 && rc != -EBADMSG && rc != -EINVAL)
+		git_not_seen(&f);
+	s.broken = rc < 0;
 	return s;
 }
 
@@ -253,7 +294,7 @@ static bool works_in(const char *git, const char *workspace)
 	struct settings s = read_settings(git);
 	const char *dir;
 
-	dir = s.worktree ? git_canonical(git, s.worktree) : NULL;
+	dir = s.worktree && !s.broken ? git_canonical(git, s.worktree) : NULL;
 	return dir && !strcmp(dir, workspace);
 }
 
@@ -278,8 +319,9 @@ static bool was_moved(const struct search *c)
 }
 
 /*
- * Like what --separate-git-dir makes. An ordinary repository, a bare one or one that works
- * elsewhere is not: there the file does lie, and nobody is told how to make it true.
+ * Does it look like the result of --separate-git-dir? An ordinary repository, a bare one or one
+ * that works elsewhere does not: there the file lies, and carrel does not say how to make it
+ * true.
  */
 static bool may_be_separate(const struct search *c)
 {
@@ -289,10 +331,10 @@ static bool may_be_separate(const struct search *c)
 		git_exists(c->git, ".git"))
 		return false;
 	s = read_settings(c->git);
-	return !s.worktree && !s.bare;
+	return !s.worktree && !s.bare && !s.broken;
 }
 
-/* By "$PWD", which is right for a path with any bytes in it. */
+/* "$PWD" is right for a path with any bytes in it. */
 static const char *remedy(const struct search *c)
 {
 	return mem_printf("`git config core.worktree \"$PWD\"` in %s directory",
@@ -300,9 +342,9 @@ static const char *remedy(const struct search *c)
 }
 
 /*
- * git has made the two in one moment, and writes down nothing there that points back. A file
- * is as old as ever when it is given another name, or other words; its ctime tells. Times of
- * another file system may be those of an image that somebody sent.
+ * git made the two at the same moment, and records nothing that points back. Renaming or
+ * rewriting a file changes its ctime. Times of another file system may come from an image that
+ * somebody sent.
  */
 static bool was_separated(struct search *c)
 {
@@ -368,7 +410,7 @@ static void note_unbelieved(struct search *c)
 			c->note, strcmp(c->holder, c->dir) ? "that" : "this", remedy(c));
 }
 
-/* The directory that stands for a git directory. */
+/* The root that belongs to a git directory. */
 static const char *root_of(const char *git)
 {
 	return strcmp(path_base(git), ".git") ? git : path_parent(git);
@@ -384,7 +426,7 @@ int project_find(const char *dir, struct project *ret, struct fault *f)
 
 	c.dir = fd_real_path(dir);
 	reached = c.dir && stat(c.dir, &st) == 0;
-	/* We may be in a directory that we could not enter any more. */
+	/* The current directory may be one that we could not enter any more. */
 	if (!reached && (!c.dir || stat(dir, &st) < 0))
 		return fault_set(f, errno, "find the directory %s", shown(dir));
 	if (!S_ISDIR(st.st_mode))

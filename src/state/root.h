@@ -38,6 +38,11 @@
  * cannot read, a repository that is gone), makes the directory with the .git its own root,
  * with a note, which names the remedy where there is one.
  *
+ * In one thing we differ from git on purpose: it passes over a .git that is no repository and
+ * takes the next one further up. Here any .git ends the search, in the same way, so that a box
+ * that breaks its repository is not taken for a part of the project around it. (A .git further
+ * up that has nothing of git's in it makes the directory asked about its own root.)
+ *
  * The same for a repository further up that is another user's, who is neither root nor the
  * owner of the directory asked about: git would not touch it, and in /tmp it is a trap.
  */
@@ -47,15 +52,15 @@
 struct fault;
 
 struct project {
-	const char *root; /* the canonical directory that stands for the project */
-	const char *tree; /* that has the .git that was found, or is the git directory */
-	const char *id;   /* of it: the first 16 hex digits of root's SHA-256 */
+	const char *root; /* the canonical root of the project */
+	const char *tree; /* the directory with the .git that was found, or the git directory */
+	const char *id;   /* the first 16 hex digits of root's SHA-256 */
 	const char
 		*common;  /* its common git directory, canonical; NULL: none that is believed */
 	const char *note; /* for the person: something claims to belong elsewhere; or NULL */
 };
 
-/* Fails only if dir itself is no directory, or cannot be resolved. */
+/* Fails only if dir itself is not a directory, or cannot be resolved. */
 int project_find(const char *dir, struct project *ret, struct fault *f);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * state/session.c - one box's view of an instance
  *
- * See state/instance.h for the layout, and state/layers.h for the locks.
+ * See state/instance.h for the layout, and overlay/layers.h for the locks.
  */
 #include "state/instance.h"
-#include "state/layers.h"
+#include "overlay/layers.h"
 #include "state/root.h"
 #include "base/fault.h"
 #include "base/fd.h"
@@ -23,7 +23,7 @@
 
 enum { DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
-/* Most of what is asked for below is, and to look costs less than to try. */
+/* Mostly it exists, and looking costs less than trying to make it. */
 static bool is_there(int fd, const char *name, mode_t type)
 {
 	struct stat st;
@@ -60,7 +60,7 @@ static int make_own(const struct part *part, int fd, const char *own, struct fau
 	return 0;
 }
 
-/* A layer of white-outs, made once: what it names is not there, whatever the user has. */
+/* A layer of white-outs, made once: it hides these names, whatever the user has. */
 static int make_hiding(int fd, const char *dir, const struct part *part, struct fault *f)
 {
 	const char *hiding = path_join(dir, "hiding");
@@ -70,7 +70,7 @@ static int make_hiding(int fd, const char *dir, const struct part *part, struct 
 		return 0;
 	while (part->traces[n])
 		n++;
-	/* In order, so with the last one all are there; one that is new here is the last. */
+	/* They are made in order, and new ones are appended: if the last exists, all do. */
 	if (n == 0 || tree_is_whiteout(fd, path_join("hiding", part->traces[n - 1])))
 		return 0;
 	if (mkdir(hiding, 0700) < 0 && errno != EEXIST)
@@ -95,7 +95,9 @@ static struct layers layers_of(const struct session_part *s)
 		.users = home && home[0] == '/' ? path_join(home, part->path) : NULL };
 }
 
-/* Who only looks whether a session is locked holds it for a moment: wait for that. */
+/*
+ * A process that only checks whether a session is locked holds it for a moment: wait for that.
+ */
 static int lock_session(int dir, const char *name)
 {
 	auto_close int fd = openat(dir, path_join("sessions", name), DIR_FLAGS);
@@ -106,7 +108,7 @@ static int lock_session(int dir, const char *name)
 	return fd < 0 ? -errno : take_fd(&fd);
 }
 
-/* The box before has left them, as a rule. */
+/* Mostly the previous box has left them. */
 static int make_dir(int dir, const char *name, const char *path, bool left, struct fault *f)
 {
 	if (mkdirat(dir, name, 0700) == 0 || (left && errno == EEXIST))
@@ -122,7 +124,7 @@ static int make_session(const struct layers *l, const char *name, const char *re
 	bool taken = rest && layers_take_rest(l, rest, name, &s->before, &ignored) == 0;
 	int rc = taken ? 0 : make_dir(l->fd, path_join("sessions", name), path, false, f);
 
-	/* Others go by what it says: which layers are in use. */
+	/* Others read there which layers are in use. */
 	if (rc == 0 && s->before && !str_starts(s->before, s->notes.p)) {
 		rc = layers_clear(path, f);
 		s->before = NULL;
@@ -170,7 +172,7 @@ static int make_ours(int fd, const char *dir, const char *name, uid_t me, struct
 	return xdg_make(path_join(dir, name), f);
 }
 
-/* The part's directory, in that of the instance, with all in it that a box needs. */
+/* Open the part's directory in that of the instance, and make all that a box needs. */
 static int enter_part(const struct session *all, struct session_part *s, struct fault *f)
 {
 	static const char *const subs[] = { "own", "layers", "sessions" };
@@ -210,7 +212,7 @@ static int begin_part(const struct session *all, struct session_part *s, struct 
 	rc = layers_freeze_dead(&l, &sessions, &rest, f);
 	if (rc < 0)
 		return rc;
-	/* Layers that could not be merged, or only half, show the same as if they were. */
+	/* Layers that could not be merged, or only half, show the same files as merged ones. */
 	if (layers_compact(&l, &layers, &ignored) < 0) {
 		layers.n = 0;
 		rc = layers_numbered_at(l.fd, l.dir, "layers", &layers, f);
@@ -283,7 +285,7 @@ int session_file(struct session_part *part, const struct part_file *file, struct
 	return 0;
 }
 
-/* The box before may have had the same. */
+/* The previous box may have had the same. */
 static int ready_part(const struct session_part *s, struct fault *f)
 {
 	int rc = 0;

@@ -50,7 +50,12 @@ def test_the_question_has_what_counts_and_no_values(project):
     }
     env = write(project, manifest) | {"HOST_ONE": SECRET + "2"}
     child = on_terminal("x", env=env)
-    child.expect_exact("Start this box? [y/N] ")
+    child.expect_exact("Start this box? [y/N/?] ")
+    short = child.before.decode()
+    assert "cat /etc/carrel/prompt.md (agent x)" in short and "/var at /data" in short
+    assert "PLAIN COPIED" in short and SECRET not in short
+    child.sendline("?")
+    child.expect_exact("Start this box? [y/N/?] ")
     shown = child.before.decode()
     lines = {line.split()[0]: line for line in shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines() if line}
     for label, text in {
@@ -90,7 +95,7 @@ def test_yes_does_not_approve_but_y_does(project):
     declare(project, env={"ONE": "1"})
     lib.failed_clearly(lib.carrel("run", "-y", "x"), "not approved", "CARREL_TRUST=")
     child = on_terminal("x")
-    child.expect_exact("Approve the manifest and start this box? [y/N] ")
+    child.expect_exact("Approve the manifest and start this box? [y/N/?] ")
     assert b"agents.x.env.ONE: 1" in child.before
     child.sendline("y")
     assert lib.finish(child) == 0
@@ -98,7 +103,7 @@ def test_yes_does_not_approve_but_y_does(project):
     declare(project, env={"ONE": "1"}, network="host")
     lib.failed_clearly(lib.carrel("run", "-y", "x"), "has changed")
     child = on_terminal("x")
-    child.expect_exact("Approve the manifest and start this box? [y/N] ")
+    child.expect_exact("Approve the manifest and start this box? [y/N/?] ")
     assert b"+ agents.x.network: host" in child.before
     assert b"agents.x.env.ONE" not in child.before
     child.sendline("n")

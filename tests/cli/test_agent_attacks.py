@@ -124,7 +124,7 @@ def test_what_was_typed_before_the_question_is_no_answer(project):
     write(project, agent())
     child = lib.terminal(["sh", "-c", f"sleep 0.5; exec {lib.program()} run x"], size=(60, 200))
     child.sendline("y")
-    child.expect_exact("[y/N] ")
+    child.expect_exact("[y/N/?] ")
     child.sendline("")
     child.expect_exact("not started")
     assert lib.finish(child) == 125

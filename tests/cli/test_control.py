@@ -86,27 +86,49 @@ def test_ps_of_nothing():
 def test_ps_shows_what_boxes_say(home):
     status = {"agent": "re\x1b[31mview", "project": "/p", "pid": 4711, "network": "allow",
               "since": int(time.time()) - 7300, "connections": 3, "lost": True,
-              "sent": 100, "received": 2048,
+              "sent": 100, "received": 2048, "state": "running", "viewers": 2,
               "ports": ["8080:80"], "waiting": ["new.example:443"]}  # fmt: skip
     reply = {"ok": True, "status": status}
     one, two = Server("one", reply, reply), Server("two")
     found = listed()
-    assert found["one"] == {"name": "one", **status}
+    runs = {"running": True, "code": None, "ended": None, "changes": None}
+    assert found["one"] == {"name": "one", **status, **runs}
     assert found["two"] == {"name": "two", "pid": two.process.pid, "agent": None,
                             "project": None, "network": None, "since": None,
                             "connections": None, "sent": None, "received": None,
-                            "lost": False, "ports": [], "waiting": []}  # fmt: skip
+                            "state": None, "viewers": None,
+                            "lost": False, "ports": [], "waiting": [], **runs}  # fmt: skip
     text = output("ps")
     assert "\x1b" not in text
-    head, first, lost, port, waits, second = text.splitlines()
-    assert head.split() == ["BOX", "PID", "SINCE", "AGENT", "NET", "OPEN", "SENT", "RECVD", "PROJECT"]
-    assert first.split() == ["one", "4711", "2h1m", "re\\x1b[31mview", "allow", "3", "100", "2.0K", "/p"]
+    head, first, lost, port, waits, second, silent = text.splitlines()
+    assert head.split() == [
+        "BOX", "STATE", "PID", "SINCE", "AGENT", "NET", "OPEN", "SENT", "RECVD", "PROJECT"]
+    assert first.split() == [
+        "one", "running", "4711", "2h1m", "re\\x1b[31mview", "allow", "3", "100", "2.0K", "/p"]
     assert "network has ended" in lost and port.strip() == "127.0.0.1:8080 leads to port 80 of the box"
     assert "carrel allow one new.example:443" in waits
-    assert second.split()[0] == "two"
+    assert second.split() == ["two", "silent", str(two.process.pid)] and "does not answer" in silent
     one.stop()
     two.stop()
     assert listed() == {}  # their files are still there
+
+
+def test_ps_breaks_no_path(home):
+    """In a terminal that a row does not fit into, the project has a line of its own."""
+    project = "/a/rather/long/path/to/a/project/that/is/somewhere"
+    status = {"agent": "claude", "project": project, "network": "allow", "since": 1,
+              "connections": 3, "sent": 100, "received": 2048, "pid": 4711}  # fmt: skip
+    replies = [{"ok": True, "status": status}] * 3
+    box = Server("carrel-shop", *replies)
+    for columns, rows in ((80, 3), (160, 2)):
+        child = lib.terminal([lib.program(), "ps"], size=(24, columns))
+        assert lib.finish(child) == 0
+        lines = child.before.decode().splitlines()
+        assert len(lines) == rows and max(map(len, lines)) <= columns, lines
+        assert lines[-1].endswith(("  " if rows == 3 else "2.0K  ") + project)
+        assert lines[0].endswith("PROJECT") is (rows == 2)
+    assert len(output("ps").splitlines()) == 2, "a pipe has one line for each"
+    box.stop()
 
 
 def test_ps_of_a_project_that_is_not_utf8(home):
@@ -128,7 +150,7 @@ def test_ps_of_a_box_whose_traffic_is_not_counted(project, network, count):
     box.communicate(timeout=lib.TIMEOUT)
     assert found["network"] == network
     assert [found[key] for key in ("connections", "sent", "received")] == [count] * 3
-    assert shown[4:8] == [network, *["-" if count is None else "0"] * 3]
+    assert shown[5:9] == [network, *["uncounted" if count is None else "0"] * 3]
 
 
 def test_a_box_that_does_not_answer_is_listed(home):
@@ -472,7 +494,7 @@ def test_no_box_has_the_sockets(place):
     server.setblocking(False)
     for mode in ("ro", "rw"):
         done = lib.box(*attack, opts=[f"--mount={mine}::{mode}"], **how)
-        assert b"PermissionError" in done.stderr, done.stderr
+        assert b"FileNotFoundError" in done.stderr, done.stderr
         with pytest.raises(BlockingIOError):
             server.accept()
     for path in (mine / "carrel", mine / "carrel/x.sock"):

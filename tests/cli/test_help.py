@@ -12,24 +12,52 @@ import pexpect
 import pytest
 
 BOX_OPTIONS = ["-n", "--dry-run", "-y", "--yes", "--json", "-m", "--manifest",
-               "--headless", "--events", "--workspace", "--mount", "--env",
-               "--network", "--allow", "--deny", "--proxy", "--ask", "--port", "--protect", "--hide", "--limit", "--name", "--uid", "--engine", "--record",
-               "--nest"]  # fmt: skip
+               "-d", "--detach", "--restart", "--headless", "--prompts", "--events", "--workspace", "--overlay", "--over", "--mount", "--env",
+               "--network", "--allow", "--deny", "--proxy", "--ask", "--port", "--service", "--protect", "--hide", "--limit", "--name", "--uid", "--engine", "--record",
+               "--no-git-config", "--nest"]  # fmt: skip
 
 # Written down by hand: an option that leaves the tables leaves a test that fails.
 COMMANDS = {
     "run": BOX_OPTIONS,
     "plan": BOX_OPTIONS,
     "shell": BOX_OPTIONS,
-    "ps": ["--json"],
+    "claude": BOX_OPTIONS,
+    "codex": BOX_OPTIONS,
+    "gemini": BOX_OPTIONS,
+    "opencode": BOX_OPTIONS,
+    "race": ["-n", "--count", "--check", "--apply", "--name", "-m", "--manifest", "-y", "--yes",
+             "--json"],
+    "ps": ["-a", "--all", "--json"],
+    "attach": ["--read-only", "--detach-keys"],
+    "exec": [],
+    "logs": ["-f", "--follow"],
+    "send": ["-n", "--no-return"],
+    "stop": ["-t", "--time"],
+    "restart": ["-t", "--time"],
+    "wait": [],
+    "diff": ["--stat", "--name-only", "--json", "--format", "--export", "--now", "--git",
+             "--color", "--no-pager"],
+    "apply": ["--check", "--include-protected", "--as-branch", "--json"],
+    "discard": ["-y", "--yes"],
+    "rm": ["-y", "--yes"],
     "events": ["-f", "--follow", "--json"],
+    "found": ["--json"],
     "allow": ["--deny", "--always"],
     "port": ["--remove"],
-    "agents": ["-m", "--manifest", "--json"],
+    "agents": ["-m", "--manifest", "--json", "--names"],
     "init": ["--print"],
     "trust": ["--show", "--json", "--revoke"],
+    "eval": [
+        *("-y", "--yes", "-n", "--dry-run", "--json", "--evals", "--skill", "--variant"),
+        *("--no-baseline", "--project-root", "--output-dir", "--resume", "--mode", "--filter"),
+        *("--repeat", "-j", "--jobs", "--harness", "--model", "--grader-model", "--profile"),
+        *("--control", "--timeout", "--max-usd", "--max-time", "--retries", "--threshold"),
+        *("--min-n", "--fail-fast", "--prompts", "--allow", "--service", "--junit", "--markdown"),
+        "--inspect",
+    ],
+    "report": ["-o", "--output", "--files", "--open", "--junit", "--markdown", "--inspect"],
     "instances": ["--json", "-n", "--dry-run", "-y", "--yes"],
-    "gc": ["-n", "--dry-run", "--json"],
+    "gc": ["-n", "--dry-run", "--unapplied", "--json"],
     "check": ["--json"],
     "help": [],
     "version": [],
@@ -166,6 +194,15 @@ def test_manual_has_no_warnings():
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+def test_manual_lists_each_key_of_the_manifest_once():
+    text = lib.succeeded(lib.carrel("man")).decode()
+    part = text.split("THE MANIFEST")[1].split("EXIT STATUS")[0]
+    keys = re.findall(r"(?m)^\.TP\n\\fB(\S+)\\fR$", part)
+    assert "agents.NAME.workspace.protect" in keys and "mine" in keys
+    assert not [key for key in keys if key.startswith("mine.")]
+    assert len(set(keys)) == len(keys) > 60
+
+
 def test_manual_is_complete():
     page = output("man").encode()
     text = lib.succeeded(lib.execute(["mandoc", "-T", "ascii", "-O", "width=200"], input=page))
@@ -183,6 +220,9 @@ def test_manual_is_complete():
 
 # ---- completion -------------------------------------------------------------------------
 
+PRESETS = {f"@{name}" for name in ("anthropic", "openai", "google", "github", "pypi", "crates",
+                                   "go", "npm", "debian")}  # fmt: skip
+
 # What is typed, and what must be among the offers.
 TYPED = [
     ("carrel ", set(COMMANDS)),
@@ -199,28 +239,54 @@ TYPED = [
     ("carrel help pl", {"plan"}),
     ("carrel check --", {"--json", "--help"}),
     ("carrel allow a", {"a-box"}),
-    ("carrel events ", {"a-box", "b-box"}),
+    ("carrel allow ", {"a-box", "b-box"}),
+    ("carrel allow a-box @", PRESETS),
+    ("carrel allow a-box @gi", {"@github"}),
+    ("carrel port b", {"b-box"}),
+    ("carrel events ", {"a-box", "b-box", "old-box"}),
+    ("carrel found o", {"old-box"}),
+    ("carrel run --allow @", PRESETS),
+    ("carrel plan --deny @np", {"@npm"}),
+    ("carrel run re", {"reviewer"}),
+    ("carrel shell ", {"reviewer", "mine", "claude", "codex", "gemini", "opencode"}),
+    ("carrel plan -y ", {"reviewer"}),
 ]
+
+# What must not be among them.
+NEVER = {
+    "carrel allow ": {"old-box", "@github"},
+    "carrel port ": {"old-box", "@github"},
+    "carrel allow a-box ": {"b-box"},
+    "carrel claude ": {"reviewer", "codex"},
+    "carrel ps ": {"a-box", "reviewer"},
+}
 
 ENV = {"CARREL_TESTING": "1"}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def boxes():
-    """Two that run, as far as a shell can see."""
+    """Two that run, as far as a shell can see, and one that has left a record."""
     with tempfile.TemporaryDirectory(prefix="carrel-boxes-") as top:
         os.chmod(top, 0o755)
         os.mkdir(top + "/carrel")
         for name in ("a-box", "b-box"):
             pathlib.Path(top, "carrel", name + ".sock").touch()
+        os.makedirs(top + "/state/carrel/boxes/old-box")
+        os.mkdir(top + "/bin")
+        os.symlink(lib.program(), top + "/bin/carrel")
         ENV["XDG_RUNTIME_DIR"] = top
+        ENV["XDG_STATE_HOME"] = top + "/state"
+        ENV["PATH"] = f"{top}/bin:/usr/local/bin:/usr/bin:/bin"
         yield
-        del ENV["XDG_RUNTIME_DIR"]
+        for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "PATH"):
+            del ENV[name]
 
 
 @pytest.fixture
 def script(place, request):
-    """The completion script of a shell, in a file."""
+    """The completion script of a shell, in a file, where an agent is declared."""
+    lib.make_file(place / "carrel.json", '{"agents": {"reviewer": {}}}')
     text = output("completion", request.param)
     return lib.make_file(place / f"carrel.{request.param}", text)
 
@@ -233,8 +299,32 @@ for_shell = {
 
 @for_shell["bash"]
 @pytest.mark.parametrize("typed, offered", TYPED)
-def test_bash_completes(script, typed, offered):
+def test_bash_completes(script, place, typed, offered):
     """The function is called as bash calls it; compopt has no meaning outside of that."""
+    assert offered <= bash_offers(script, place, typed)
+
+
+@for_shell["bash"]
+@pytest.mark.parametrize("typed", NEVER)
+def test_bash_offers_nothing_else(script, place, typed):
+    assert not NEVER[typed] & bash_offers(script, place, typed)
+
+
+@for_shell["bash"]
+def test_bash_runs_nothing_that_a_name_says(script, place):
+    """It expands what it offers; a name of a box or an agent may be anybody's."""
+    bad = {"agents": {"$(touch ran)": {}, "re$(touch ran)": {}}}
+    lib.make_file(place / "carrel.json", json.dumps(bad))
+    fake = '#!/bin/sh\nprintf "%s\\n" \'$(touch ran)\' \'re`touch ran`\' good\n'
+    lib.make_file(place / "bin" / "carrel", fake, mode=0o755)
+    state = lib.make_file(place / "state/carrel/boxes/$(touch ran)/x").parents[3]
+    env = {"PATH": f"{place}/bin:/usr/bin:/bin", "XDG_STATE_HOME": str(state)}
+    assert "good" in bash_offers(script, place, "carrel run ", env)
+    bash_offers(script, place, "carrel events ", env)
+    assert not (place / "ran").exists()
+
+
+def bash_offers(script, place, typed, env=None):
     program = f"""
         set -eu
         compopt() {{ :; }}
@@ -244,18 +334,36 @@ def test_bash_completes(script, typed, offered):
         _carrel carrel
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
-    done = lib.execute(["bash", "--norc", "-c", program, "bash", *typed.split(" ")], env=ENV)
-    assert offered <= set(lib.succeeded(done).decode().splitlines())
+    argv = ["bash", "--norc", "-c", program, "bash", *typed.split(" ")]
+    done = lib.execute(argv, env=ENV | (env or {}), cwd=place)
     assert done.stderr == b""
+    return set(lib.succeeded(done).decode().splitlines())
 
 
 @for_shell["fish"]
 @pytest.mark.parametrize("typed, offered", TYPED)
-def test_fish_completes(script, typed, offered):
+def test_fish_completes(script, place, typed, offered):
+    assert offered <= fish_offers(script, place, typed)
+
+
+@for_shell["fish"]
+@pytest.mark.parametrize("typed", NEVER)
+def test_fish_offers_nothing_else(script, place, typed):
+    assert not NEVER[typed] & fish_offers(script, place, typed)
+
+
+def fish_offers(script, place, typed):
     program = f"source {script}; complete -C '{typed}'"
-    done = lib.execute(["fish", "--no-config", "-c", program], env=ENV)
-    assert offered <= {line.split("\t")[0] for line in lib.succeeded(done).decode().splitlines()}
+    done = lib.execute(["fish", "--no-config", "-c", program], env=ENV, cwd=place)
     assert done.stderr == b""
+    return {line.split("\t")[0] for line in lib.succeeded(done).decode().splitlines()}
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_presets_that_are_offered_are_presets(project, preset):
+    lib.succeeded(lib.carrel("plan", "--network", "allow", "--allow", preset, "--", "true"))
+    bad = lib.carrel("plan", "--network", "allow", "--allow", preset + "x", "--", "true")
+    lib.failed_clearly(bad, preset + "x")
 
 
 @for_shell["fish"]
@@ -328,6 +436,13 @@ def test_completes_on_a_terminal(script, place):
         ("carrel completion z", "sh "),
         ("carrel help sche", "ma "),
         ("carrel allow b-", "box "),
+        ("carrel allow b-box @gi", "thub "),
+        ("carrel run --allow @gi", "thub "),
+        ("carrel run --allow=@gi", "thub "),
+        ("carrel run --deny @deb", "ian "),
+        ("carrel events old", "-box "),
+        ("carrel run revi", "ewer "),
+        ("carrel shell --network host revi", "ewer "),
         ("carrel run -- setpri", "v "),
         ("carrel run -y -- ls recording.", "cast "),
     ]:

@@ -66,7 +66,7 @@ class State:
         return path
 
     def begin(self, session, *notes):
-        """Its notes: see state/layers.h. Without them no box has begun."""
+        """Its notes: see overlay/layers.h. Without them no box has begun."""
         (session / "begun").unlink(missing_ok=True)
         (session / "begun").symlink_to("\n".join(["on 000001", *notes, ""]))
         if lib.ROOT:
@@ -145,6 +145,23 @@ def test_list(kept, one, project):
     for word in (identity(project), str(project), "claude", time.strftime("%Y-%m-%d")):
         assert word in text
     assert text == output("instances", "list")
+    head, row = text.splitlines()
+    assert head.split() == ["ID", "CLIENTS", "SIZE", "LAST", "USED", "BOXES", "PROJECT"]
+    assert row.split()[-2:] == ["none", str(project)]
+    assert [head.index(word) for word in ("CLIENTS", "LAST USED", "BOXES")] == [
+        row.index(word) for word in ("claude", time.strftime("%Y-"), "none")
+    ]
+
+
+def test_list_has_words_and_breaks_no_path(kept, place):
+    root = lib.make_dir(place / "a-rather-long-name-of-a-project-with-more-than-one-word")
+    lib.remove(kept.instance(root) / "claude")
+    (row,) = output("instances").splitlines()[1:]
+    assert row.split()[1] == "none" and not {"-", "?"} & set(row.split())
+    child = lib.terminal([lib.program(), "instances"], size=(24, 80))
+    assert lib.finish(child) == 0
+    head, row, path = child.before.decode().splitlines()
+    assert max(len(head), len(row)) <= 80 and path == f"  {root}" and "PROJECT" not in head
 
 
 def test_running_boxes_are_counted(kept, one, project):
@@ -317,6 +334,16 @@ def test_gc_json(kept, place):
         assert said["removed"][0]["root"] == str(place / "work" / "gone")
         assert [row["id"] for row in said["kept"]] == ["strange"]
         assert path.exists() is dry
+
+
+def test_gc_forgets_what_was_agreed_to(kept, place):
+    gone, here = kept.instance(vanish(place, "gone")), kept.instance(lib.make_dir(place / "here"))
+    agreed = [lib.make_file(kept.all.parent / "agreed" / path.name, "x" * 64 + "\n")
+              for path in (gone, here)]  # fmt: skip
+    output("gc", "-n")
+    assert all(path.exists() for path in agreed)
+    output("gc")
+    assert [path.exists() for path in agreed] == [False, True]
 
 
 def test_gc_keeps_what_may_only_be_unmounted(kept, place):
@@ -547,6 +574,18 @@ def test_diff_is_of_the_configuration(kept, one):
     assert (kept.claude / "plans" / "one.md").read_text() == "x\n"
     lib.remove(kept.layer(one) / "skills")
     assert b"no box has changed" in lib.carrel("instances", "diff").stderr
+
+
+@pytest.mark.parametrize("client", ["codex", "gemini"])
+def test_diff_leaves_out_what_clients_note_about_themselves(kept, project, client):
+    """Unless somebody asks for it by name; and only at the top."""
+    noted = {"codex": ".sandbox_migration", "gemini": "state.json"}[client]
+    layer = kept.instance(project, client=f"{client}/{client}") / client / client / "layers/000001"
+    for name in ("installation_id", noted, f"below/{noted}"):
+        lib.make_file(layer / name, "x\n")
+    assert set(changes()) == {f"~/.{client}/below/{noted}"}
+    output("instances", "drop", "-y", f"~/.{client}/{noted}")
+    assert not (layer / noted).exists() and (layer / "installation_id").exists()
 
 
 LOUD = ["settings.json", "settings.local.json", "hooks/x.sh", "CLAUDE.md", "skills/a/CLAUDE.md",
@@ -887,6 +926,151 @@ def test_take_out_of_a_directory_that_hides(kept, one):
     assert (kept.claude / "d" / "new").read_text() == "n"
     assert (kept.layer(one) / "d" / "new").exists()
     assert set(changes()) == {"~/.claude/d/old"}
+
+
+# ---- drop -------------------------------------------------------------------------------
+
+
+def later(path, seconds=10):
+    """As if it had been changed later than all else: two changes can fall into one tick."""
+    now = time.time() + seconds
+    os.utime(path, (now, now))
+    return path
+
+
+def test_what_the_user_changed_since_is_marked(kept, one):
+    layer = kept.layer(one)
+    for name in ("settings.json", "older", "alike", ".credentials.json"):
+        lib.make_file(kept.claude / name, "of the user\n")
+        lib.make_file(layer / name, "of the box\n")
+    lib.make_file(layer / "alike", "of the user\n")
+    lib.make_file(layer / "added", "of the box\n")
+    assert not any(row["outdated"] for row in changes().values())
+    later(layer / "older", 20)
+    for name in ("settings.json", "alike", ".credentials.json"):
+        later(kept.claude / name)
+    assert [name for name, row in changes().items() if row["outdated"]] == [
+        "~/.claude/settings.json"
+    ]
+    text = output("instances", "diff")
+    assert text.count("changed by you since") == 1
+    assert "    -of the user\n    +of the box\n" in text
+
+
+@pytest.mark.parametrize("how", ["mtime", "ctime"])
+def test_both_times_tell_what_was_changed_since(kept, one, how):
+    """A file that was put there with its old mtime has a new ctime."""
+    lib.make_file(kept.layer(one) / "a", "of the box\n")
+    path = lib.make_file(kept.claude / "a", "of the user\n")
+    os.utime(path, (0, 0))
+    os.utime(kept.layer(one) / "a", (0, 1))
+    if how == "mtime":
+        assert changes()["~/.claude/a"]["outdated"] is False  # its ctime is the later one
+        later(path)
+    else:
+        layered = os.stat(kept.layer(one) / "a").st_ctime_ns
+        lib.wait_for(lambda: touched(path) > layered, "a later ctime")
+    assert changes()["~/.claude/a"]["outdated"] is True
+
+
+def touched(path):
+    path.chmod(0o644)
+    return os.stat(path).st_ctime_ns
+
+
+def dropping(*args, answers, **how):
+    child = lib.terminal([lib.program(), "instances", "drop", *args], **how)
+    for answer in answers:
+        child.expect_exact("? [y/N] ")
+        child.sendline(answer)
+    code = lib.finish(child)
+    return code, child.before.decode()
+
+
+def test_drop(kept, one):
+    layer = kept.layer(one)
+    lib.make_file(kept.claude / "settings.json", "of the user\n")
+    lib.make_file(layer / "settings.json", "of the box\n")
+    lib.make_file(kept.claude / "deleted", "d")
+    whiteout(layer / "deleted")
+    lib.make_file(layer / "skills" / "new" / "SKILL.md", "x")
+    (layer / "skills" / "link").symlink_to(kept.claude)
+    lib.make_dir(layer / "skills" / "closed", mode=0)
+    lib.make_file(layer / "other", "o")
+    users = lib.snapshot(kept.claude)
+    child = lib.terminal([lib.program(), "instances", "drop", "settings.json"])
+    child.expect_exact("? [y/N] ")
+    shown = child.before.decode()
+    assert "-of the user" in shown and "+of the box" in shown
+    child.sendline("y")
+    assert lib.finish(child) == 0
+    assert not (layer / "settings.json").exists()
+    assert "yours" in output("instances", "drop", "-y", "~/.claude/deleted", "skills")
+    assert os.listdir(layer) == ["other"] and set(changes()) == {"~/.claude/other"}
+    assert lib.snapshot(kept.claude) == users
+
+
+@pytest.mark.parametrize("answer", ["n", "", "yep"])
+def test_only_yes_drops(kept, one, answer):
+    lib.make_file(kept.layer(one) / "a", "x")
+    before = lib.snapshot(kept.home)
+    code, said = dropping("a", answers=[answer])
+    assert code == 125 and "not dropped" in said
+    assert lib.snapshot(kept.home) == before
+    lib.failed_clearly(lib.carrel("instances", "drop", "a"), "no terminal", "-y")
+    assert lib.snapshot(kept.home) == before
+    assert dropping("a", answers="y")[0] == 0 and changes() == {}
+
+
+def test_drop_is_refused_while_a_box_runs(kept, one):
+    lib.make_file(kept.layer(one) / "a", "x")
+    with locked(kept.session(one)):
+        lib.failed_clearly(lib.carrel("instances", "drop", "-y", "a"), "runs")
+    with locked(one / CLIENT / "busy", how=fcntl.LOCK_SH):  # one that just begins
+        lib.failed_clearly(lib.carrel("instances", "drop", "-y", "a"), "runs")
+    assert (kept.layer(one) / "a").exists()
+    output("instances", "drop", "-y", "a")
+    assert not (kept.layer(one) / "a").exists()
+
+
+def test_drop_goes_through_no_link(kept, one):
+    bait = lib.make_file(kept.place / "baits" / "a", "mine")
+    (kept.layer(one) / "dir").symlink_to(bait.parent)
+    for name in ("dir/a", "../../../baits/a", "nope", "."):
+        lib.failed_clearly(lib.carrel("instances", "drop", "-y", name), "no box has changed")
+    output("instances", "drop", "-y", "dir")
+    assert bait.read_text() == "mine" and not os.path.lexists(kept.layer(one) / "dir")
+
+
+def test_drop_drops_what_was_shown(kept, one):
+    lib.make_file(kept.layer(one) / "a", "shown\n")
+    child = lib.terminal([lib.program(), "instances", "drop", "a"])
+    child.expect_exact("? [y/N] ")
+    lib.make_file(kept.layer(one) / "a", "newer\n")
+    child.sendline("y")
+    child.expect_exact("has changed in the meantime")
+    assert lib.finish(child) == 125
+    assert (kept.layer(one) / "a").read_text() == "newer\n"
+
+
+def test_drop_out_of_a_directory_that_hides(kept, one):
+    """Without the box's file nobody's would be seen: the whole directory goes, or nothing."""
+    lib.make_file(kept.claude / "d" / "a", "of the user")
+    lib.make_file(kept.layer(one) / "d" / "a", "of the box")
+    opaque(kept.layer(one) / "d")
+    lib.failed_clearly(lib.carrel("instances", "drop", "-y", "d/a"), "replaced", "Drop d instead")
+    assert (kept.layer(one) / "d" / "a").exists()
+    output("instances", "drop", "-y", "d")
+    assert not (kept.layer(one) / "d").exists() and changes() == {}
+
+
+def test_drop_of_what_a_dead_box_left(kept, project):
+    one = kept.instance(project, layers=("000001", "000002"))
+    lib.make_file(kept.layer(one, "000001") / "a", "1")
+    lib.make_file(kept.layer(one, "000002") / "a", "2")
+    lib.make_file(kept.session(one) / "upper" / "a", "3")
+    output("instances", "drop", "-y", one.name[:8], "a", cwd=kept.place)
+    assert changes(one.name) == {}
 
 
 # ---- reset ------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def test_presets(project):
 
 def test_reasons():
     """All that the record can say, by the table in the code."""
-    code = (lib.REPO / "src" / "net" / "policy.c").read_text().split("text[] = {")[1]
+    code = (lib.REPO / "src" / "net" / "policy" / "policy.c").read_text().split("text[] = {")[1]
     said = [line.split('"')[1] for line in code.split("};")[0].splitlines() if '"' in line]
     text = " ".join(page.plain(line) for line in page.section("THE RECORD"))
     assert "is one of: " + "; ".join(said) + "." in text

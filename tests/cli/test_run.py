@@ -389,10 +389,15 @@ def change(path):
     )
 
 
-PROTECTED = [".git/hooks/pre-commit", ".git/config", ".claude/settings.json", ".mcp.json",
-             ".claude/settings.local.json", ".codex/config.toml", ".gemini/settings.json",
-             "opencode.json", ".vscode/tasks.json", ".idea/workspace.xml", ".envrc",
-             "carrel.json"]  # fmt: skip
+PROTECTED = [".git/hooks/pre-commit", ".git/config", ".claude/settings.json",
+             ".claude/settings.local.json", ".claude/agents/a.md", ".claude/commands/c.md",
+             ".claude/skills/s/SKILL.md", ".codex/config.toml", ".gemini/settings.json",
+             "opencode.json", "opencode.jsonc", ".cursor/hooks.json",
+             ".cursor/mcp.json", ".vscode/tasks.json", ".idea/workspace.xml"]  # fmt: skip
+
+# Programs outside ask before they obey one that is new.
+GATED = [".mcp.json", ".envrc", "carrel.json", ".devcontainer/devcontainer.json",
+         ".opencode/plugin/p.ts", ".github/hooks/h.json", ".zed/settings.json", "mise.toml"]  # fmt: skip
 
 
 # Below directories that may have any name: protected where they exist.
@@ -406,7 +411,8 @@ PROTECTED_IF_PRESENT = [".git/modules/sub/config", ".git/modules/sub/hooks/post-
 @pytest.mark.parametrize("present", [True, False])
 def test_protected_by_default(project, present):
     """What host tools execute or obey can neither be changed nor be made."""
-    names = PROTECTED + (PROTECTED_IF_PRESENT if present else [])
+    lib.use_clients()
+    names = PROTECTED + (PROTECTED_IF_PRESENT + GATED if present else [])
     for name in names if present else []:
         if not (project / name).exists():
             lib.make_file(project / name, "of the host\n")
@@ -555,7 +561,92 @@ def test_hidden_cannot_be_moved_aside(project, name):
     script = f"mv sub moved; mv {name} seen; ln {name} seen; cat {name} seen moved/.env"
     done = lib.box("sh", "-c", f"{script}; rm -f {name}")
     assert b"SECRET" not in done.stdout
+    (project / "seen").unlink(missing_ok=True)  # mv copies what it cannot move: nothing
     assert lib.snapshot(project) == before
+
+
+def test_tracked_file_is_not_hidden(project):
+    """What it says is in the history anyway; git in the box works with it as outside."""
+    lib.make_file(project / ".env.development", "PUBLIC=1\n")
+    lib.git("add", "-f", ".env.development", cwd=project)
+    lib.git("commit", "-q", "-m", "two", cwd=project)
+    script = """
+        git diff --exit-code && cat .env.development && echo B=2 >>.env.development &&
+        git commit -qam three && git switch -q -c other && git switch -q -
+    """
+    assert b"PUBLIC=1\n" in lib.succeeded(lib.box("sh", "-c", script))
+    assert lib.git("show", "HEAD:.env.development", cwd=project) == "PUBLIC=1\nB=2\n"
+    asked = lib.box("cat", ".env.development", opts=["--hide", ".env.*"])
+    assert lib.succeeded(asked) == b"", "hidden where it was asked for"
+
+
+def test_tracked_file_with_local_changes(project):
+    """Shown as long as git tracks it, once it was seen as git has it."""
+    path = project / ".env.development"
+    lib.make_file(path, "PUBLIC=1\n")
+    lib.git("add", "-f", ".env.development", cwd=project)
+    lib.git("commit", "-q", "-m", "two", cwd=project)
+    lib.make_file(path, "PUBLIC=2\n")
+    done = lib.box("cat", ".env.development")
+    assert lib.succeeded(done) == b"", "not known yet"
+    assert b".env.development is tracked by git, but its content is not in the index" in done.stderr
+    lib.make_file(path, "PUBLIC=1\n")
+    assert lib.succeeded(lib.box("cat", ".env.development")) == b"PUBLIC=1\n"
+    lib.make_file(path, "PUBLIC=2\n")
+    done = lib.box("sh", "-c", "cat .env.development; git diff --stat | cat; git commit -qam three")
+    assert b"PUBLIC=2\n" in lib.succeeded(done) and b"1 insertion(+), 1 deletion(-)" in done.stdout
+    assert lib.git("show", "HEAD:.env.development", cwd=project) == "PUBLIC=2\n"
+    lib.git("rm", "-q", "--cached", ".env.development", cwd=project)
+    lib.make_file(path, "SECRET=1\n")
+    assert lib.succeeded(lib.box("cat", ".env.development")) == b"", "git tracks it no more"
+
+
+def test_the_index_cannot_claim_a_hidden_file(project):
+    """A box adds what it finds at the name, and any content it likes: the next is shown none."""
+    script = """
+        git add -f .env && git commit -qm claimed
+        echo guess >g && id=$(git hash-object -w g) &&
+            git update-index --add --cacheinfo 100644,$id,.env
+    """
+    lib.box("sh", "-c", script)
+    assert ".env" in lib.git("ls-files", cwd=project), "the control: it is in the index"
+    assert b"SECRET" not in lib.box("cat", ".env").stdout
+    lib.git("add", "-f", ".env", cwd=project)
+    assert b"SECRET" in lib.succeeded(lib.box("cat", ".env")), "the control: by the user"
+
+
+READ_ENV = {
+    "cat": "cat .env",
+    "shell": ". ./.env; echo $SECRET",
+    "node": "node --env-file=.env -p process.env.SECRET",
+    "python": "/usr/bin/python3 -c 'print([*map(str.strip, open(\".env\"))])'",
+    "grep": "grep -R SECRET . --include=.env || test $? = 1",
+    "cp": "cp .env copy && cat copy && rm -f copy",
+    "tar": "tar -cf - .env | tar -xOf -",
+}
+
+
+@pytest.mark.parametrize("script", READ_ENV.values(), ids=READ_ENV)
+def test_hidden_file_reads_as_empty(project, script):
+    """A program that reads `.env` if there is one goes on as with an empty one."""
+    shown = lib.succeeded(lib.box("sh", "-c", script, opts=["--hide", "!.env"]))
+    assert b"from-the-env-file" in shown
+    assert b"from-the-env-file" not in lib.succeeded(lib.box("sh", "-c", script))
+
+
+def test_hidden_file_is_written_with_an_error(project):
+    """What a program writes there must not vanish without a word."""
+    before = lib.snapshot(project)
+    script = "test -r .env && test ! -s .env && ! { echo x >>.env; } 2>/dev/null && stat -c%A .env"
+    assert lib.succeeded(lib.box("sh", "-c", script)) == b"-r--r--r--\n"
+    assert lib.snapshot(project) == before
+
+
+def test_hidden_directory_is_an_empty_one(project):
+    lib.make_file(project / "keys/a.pem", "MARK\n")
+    script = "ls -A keys; test -r keys && test -x keys && ! touch keys/x 2>/dev/null"
+    assert lib.succeeded(lib.box("sh", "-c", script, opts=["--hide", "keys"])) == b""
+    assert lib.succeeded(lib.box("ls", "keys")) == b"a.pem\n"
 
 
 # ---- limits -----------------------------------------------------------------------------
@@ -662,9 +753,9 @@ def test_programs_on_the_host_do_not_stumble(project):
 
 def test_programs_in_the_box_see_absent_names_as_absent(project):
     script = """
-        test ! -e .envrc && test ! -e .mcp.json || exit 1
+        test ! -e .envrc && test ! -e .mcp.json && test ! -e .claude/settings.json || exit 1
         git status --short && echo new >new && git add -A && git commit -q -m two
-        git clean -ndx
+        git clean -ndx | grep -v /
     """
     assert lib.succeeded(lib.box("sh", "-c", script)) == b"Would remove .env\n"
     assert lib.git("show", "--format=", "--name-only", cwd=project) == "new\n"
@@ -726,7 +817,7 @@ def test_two_boxes_at_once_in_one_workspace(project):
     for running in (first, second):
         lib.read_until(running.stdout, b"ready")
     first.communicate(timeout=lib.TIMEOUT)
-    lib.box("sh", "-c", change(".envrc"))
+    lib.box("sh", "-c", change(".vscode"))
     second.communicate(b"", timeout=lib.TIMEOUT)
     assert (first.returncode, second.returncode) == (0, 0)
     assert lib.snapshot(project) == before
@@ -822,6 +913,57 @@ def test_report_shows_no_control_characters(project):
     assert b"\x1b" not in done.stderr and b"\x07" not in done.stderr
 
 
+def test_report_is_ranked_and_whole_in_the_record(project):
+    """Twenty lines on the terminal, what git runs first; all of them by `carrel found`."""
+    script = (
+        "for i in $(seq 30); do mkdir a$i && echo x >a$i/.envrc; done; git init -q zz;"
+        "for i in $(seq 50); do echo x >0/.vscode/$i; done"
+    )
+    lib.make_dir(project / "0")
+    lib.make_dir(project / "0" / ".vscode")
+    lib.settle()
+    done = lib.box("sh", "-c", script, opts=["--name", "full"])
+    lib.succeeded(done)
+    lines = done.stderr.decode().splitlines()
+    assert "zz/.git " in lines[1], lines
+    assert any("0/.vscode  (50 files" in line for line in lines), lines
+    assert len(lines) == 22 and lines[-1].endswith("and 12 more: carrel found full"), lines
+    told = lib.succeeded(lib.carrel("found", "full")).decode().splitlines()
+    assert len(told) == 1 + 1 + 30 + 50, told
+    entries = [json.loads(line) for line in
+               lib.succeeded(lib.carrel("found", "--json", "full")).splitlines()]
+    assert entries[0]["found"] == 81 and entries[0]["workspace"] == str(project)
+    assert entries[1] == {"path": "zz/.git", "why": entries[1]["why"], "rank": "git"}
+    assert {e["path"] for e in entries[1:]} >= {f"a{i}/.envrc" for i in range(1, 31)}
+
+
+def test_record_of_what_was_left_is_that_of_the_newest_box(project):
+    lib.succeeded(lib.box("sh", "-c", "mkdir d; echo x >d/.envrc", opts=["--name", "twice"]))
+    lib.succeeded(lib.carrel("found", "twice"))
+    lib.settle()
+    lib.succeeded(lib.box("true", opts=["--name", "twice"]))
+    lib.failed_clearly(lib.carrel("found", "twice"), "has left nothing")
+
+
+def test_report_that_cannot_be_kept_is_shown(project, place):
+    """Nothing is lost when there is no place for the record: all of it is on the terminal."""
+    state = lib.make_dir(place / "state", mode=0o500)
+    script = "for i in $(seq 30); do mkdir a$i && echo x >a$i/.envrc; done"
+    done = lib.box("sh", "-c", script, env={"XDG_STATE_HOME": str(state)})
+    lib.succeeded(done)
+    told = done.stderr.decode()
+    assert all(f"  a{i}/.envrc  (" in told for i in range(1, 31)), told
+    assert "not kept in the box's record" in told
+
+
+def test_instructions_for_agents_are_named_quietly(project):
+    """One line and no alarm: boxes write them as part of their work."""
+    script = "mkdir docs; echo x >docs/AGENTS.md; echo x >CLAUDE.md; echo x >package.json; echo x >Makefile"
+    done = lib.box("sh", "-c", script)
+    lib.succeeded(done)
+    assert done.stderr == b"carrel: instructions for agents changed: CLAUDE.md, docs/AGENTS.md\n"
+
+
 # ---- other commands ---------------------------------------------------------------------
 
 
@@ -829,3 +971,38 @@ def test_check_finds_every_layer(project):
     done = lib.carrel("check", "--json")
     assert json.loads(lib.succeeded(done))["steps"]
     lib.succeeded(lib.carrel("check"))
+
+
+# ---- a network that was missed ----------------------------------------------------------
+
+MISSED = (
+    b"carrel: this box had no network, and a program seems to have looked up a name; "
+    b"to let it reach a host: carrel run --allow HOST ...\n"
+)
+LOOKUP = "import socket\ntry: socket.getaddrinfo('example.org', 443)\nexcept OSError: raise SystemExit({})"
+
+
+@pytest.mark.parametrize("words", [
+    [lib.PYTHON, "-c", LOOKUP.format(3)],
+    ["getent", "hosts", "example.org"],
+    ["curl", "-sS", "http://example.org/"],
+], ids=["python", "getent", "curl"])  # fmt: skip
+def test_a_box_without_a_network_says_that_one_was_missed(project, words):
+    done = lib.box(*words)
+    assert done.returncode not in (0, 125) and MISSED in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("words", [
+    ["sh", "-c", "exit 3"],
+    ["sh", "-c", "cat /etc/hosts /etc/passwd >/dev/null; ls -l /etc/resolv.conf; git status; id; exit 3"],
+    [lib.PYTHON, "-c", "import socket; socket.getaddrinfo('127.0.0.1', 80); raise SystemExit(3)"],
+    [lib.PYTHON, "-c", LOOKUP.format(0)],
+], ids=["exit", "other files", "address", "success"])  # fmt: skip
+def test_nothing_is_said_of_a_network_that_nobody_missed(project, words):
+    done = lib.box(*words)
+    assert done.returncode in (0, 3) and b"no network" not in done.stderr, done.stderr
+
+
+def test_a_box_with_the_network_of_the_host_did_not_miss_one(project):
+    done = lib.box("sh", "-c", "cat /etc/resolv.conf; exit 3", opts=["--network", "host"])
+    assert done.returncode == 3 and b"had no network" not in done.stderr

@@ -151,6 +151,33 @@ def test_changes_are_kept_and_the_users_files_are_not_changed(user):
     assert (user.part() / "own/projects/p/1.jsonl").read_text() == "said\n"
 
 
+def test_overlays_take_no_devices_and_no_set_uid_programs(user):
+    """As the host sees the mounts of a running box."""
+    process = user.hold()
+    mounts = pathlib.Path(f"/proc/{arena.in_box(process.pid)[-1]}/mountinfo").read_text()
+    user.release(process)
+    overlays = [line.split() for line in mounts.splitlines() if " - overlay " in line]
+    assert any(words[4].endswith("/.claude") for words in overlays), mounts
+    for words in overlays:
+        assert {"nosuid", "nodev"} <= set(words[5].split(",")), words
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["project", "own settings over it"])
+def test_command_of_a_project_that_is_not_approved(user, own):
+    """A value that is a command's output: nothing of a manifest runs before it is approved."""
+    ran = user.place / "ran"
+    tool = lib.make_file(user.place / "tool", f"#!/bin/sh\ntouch {ran}\necho x\n", mode=0o755)
+    text = json.dumps({"mine": {"env": {"A": f"!{tool}"}}})
+    lib.make_file(user.project / "carrel.json", text)
+    if own:
+        lib.succeeded(user.carrel("instances", "set", "model=opus", "env.B=1"))
+    lib.failed_clearly(user.run("true\n"), "not approved")
+    assert not ran.exists()
+    approved = {"CARREL_TRUST": hashlib.sha256(text.encode()).hexdigest()}
+    lib.succeeded(user.run("true\n", env=approved))
+    assert ran.exists(), "the control: approved, it runs"
+
+
 def test_what_the_user_changes_is_seen(user):
     """Unless the project has its own version of it."""
     user.see("echo mine >~/.claude/settings.json\n")
@@ -159,6 +186,25 @@ def test_what_the_user_changes_is_seen(user):
     user.file("added", "later\n")
     seen = user.see("cd ~/.claude; cat settings.json CLAUDE.md added\n")
     assert seen == "mine\nlater\nlater\n"
+
+
+def test_what_box_and_user_have_both_changed_is_said(user):
+    """Only what the user changed after the box, and not what every box gets anew."""
+    said = b"a box changed it, then you did"
+    user.see("cd ~/.claude; echo box | tee settings.json CLAUDE.md skills/one/SKILL.md\n")
+    assert said not in user.run("true\n").stderr, "nothing has changed since"
+    later = time.time() + 10  # two changes can fall into one tick of the clock
+    os.utime(user.file("settings.json", "user\n"), (later, later))
+    done = user.run("cat ~/.claude/settings.json; touch ~/.claude/.credentials.json\n")
+    assert done.stdout == b"box\n"
+    assert b"note: ~/.claude/settings.json: " + said in done.stderr, done.stderr
+    os.utime(user.file("skills/one/SKILL.md", "user\n"), (later, later))
+    (note,) = json.loads(lib.succeeded(user.carrel("plan", "--json")))["notices"]
+    assert note.startswith("~/.claude/settings.json (and 1 more): ")
+    for name in ("settings.json", "skills/one/SKILL.md"):
+        lib.succeeded(user.carrel("instances", "drop", "-y", name))
+    done = user.run("cd ~/.claude; cat settings.json CLAUDE.md skills/one/SKILL.md\n")
+    assert done.stdout == b"user\nbox\nuser\n" and said not in done.stderr
 
 
 def test_another_project_sees_nothing_of_it(user, place):
@@ -295,11 +341,11 @@ def test_a_dry_run_makes_nothing(user, used):
 
 
 def test_a_no_makes_no_session(user):
-    """Nor does it lose anything: the plan that is agreed to is made before the question."""
+    """Nor does it lose anything: what is shown before the question makes nothing."""
     user.see(CHANGE)
     child = lib.terminal([lib.program(), "run"], cwd=user.project, env=user.env())
-    child.expect_exact("Start this box? [y/N] ")
-    assert len(user.names("sessions")) == 1
+    child.expect_exact("Start this box? [y/N/?] ")
+    user.assert_tidy()
     child.sendline("n")
     assert lib.finish(child) == 125
     user.assert_tidy()

@@ -128,6 +128,33 @@ def test_toolchains_of_the_home(project, home):
     assert lib.snapshot(home) != before
 
 
+INSTALLED = {  # what a link leads to below ~/.local/share, and what belongs to it
+    "claude/versions/2.1.0": "claude/versions/1.0",
+    "pipx/venvs/black/bin/black": "pipx/venvs/black/lib/data",
+    "app/bin/app": "app/bin/helper",
+}
+
+
+@pytest.mark.parametrize("target", INSTALLED)
+def test_links_of_local_bin_lead_to_their_programs(project, home, target):
+    share = home / ".local/share"
+    lib.make_file(share / target, "#!/bin/sh\necho started\n", mode=0o755)
+    lib.make_file(share / INSTALLED[target], "beside it\n")
+    secrets = [share / target.split("/")[0] / "auth.json", share / "other/file"]
+    for path in secrets:
+        lib.make_file(path, "secret\n")
+    lib.make_file(home / ".local/bin/x").unlink()
+    os.symlink(share / target, home / ".local/bin/prog")
+    env = {"PATH": f"{home}/.local/bin:/usr/bin:/bin"}
+    assert lib.succeeded(lib.box("prog", env=env)) == b"started\n"
+    assert lib.succeeded(lib.box("cat", share / INSTALLED[target], env=env)) == b"beside it\n"
+    for path in secrets:
+        assert b"secret" not in lib.box("cat", path, env=env).stdout
+    assert lib.box("sh", "-c", f"echo bad > {share / target}", env=env).returncode != 0
+    # Where ~/.local/bin is not on the PATH, the box has none of it.
+    assert lib.box("test", "-e", share / target).returncode == 1
+
+
 # ---- which directory --------------------------------------------------------------------
 
 
@@ -156,7 +183,7 @@ def test_directory_names(place, name):
     lib.make_file(os.path.join(path, b".env"), "SECRET\n")
     lib.make_file(os.path.join(path, b".vscode/tasks.json"), "of the host\n")
     before = lib.snapshot(path)
-    attack = "cat .env; echo x >.vscode/tasks.json; echo x >.envrc; mv .vscode v"
+    attack = "cat .env; echo x >.vscode/tasks.json; mkdir .claude; echo x >.claude/x; mv .vscode v"
     done = lib.box("sh", "-c", f"{attack}; pwd; echo made >made", cwd=path)
     assert lib.succeeded(done) == path + b"\n"
     after = lib.snapshot(path)
@@ -200,11 +227,60 @@ def test_directory_without_write_permission(project):
     """Its owner may change that in the box, so what is absent could not be kept so: refused."""
     project.chmod(0o555)
     before = lib.snapshot(project)
-    lib.failed_clearly(lib.box("sh", "-c", "chmod u+w .; echo x >.envrc"), "writable")
+    lib.failed_clearly(lib.box("sh", "-c", "chmod u+w .; echo x >.claude"), "writable")
     assert lib.snapshot(project) == before
     project.chmod(0o755)
-    lib.box("sh", "-c", "chmod u+w .; echo x >.envrc")
+    lib.box("sh", "-c", "chmod u+w .; echo x >.claude")
     assert lib.snapshot(project) == before
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o300, 0o400], ids=oct)
+def test_directory_that_may_not_be_read(place, mode):
+    """The reason is said, and with the right to read it the same works."""
+    there = lib.make_dir(place / "closed")
+    os.chmod(there, mode)
+    done = lib.carrel("run", "-y", "--workspace", there, "--", "true")
+    lib.failed_clearly(done, f"workspace {there}: you may not read it")
+    os.chmod(there, 0o755)
+    lib.succeeded(lib.carrel("run", "-y", "--workspace", there, "--", "true"))
+
+
+def test_the_home_cannot_be_mounted_onto_the_box_s_own(project, home):
+    """The advice that comes with it works."""
+    lib.make_file(home / "data" / "file", "d\n")
+    done = lib.box("true", opts=["--mount", home])
+    lib.failed_clearly(done, "the box has a home of its own there", "~/DIR", f"{home}:/mnt/home")
+    assert lib.succeeded(lib.box("cat", home / "data/file", opts=["--mount", home / "data"])) == b"d\n"
+    done = lib.box("cat", "/mnt/home/data/file", opts=["--mount", f"{home}:/mnt/home"])
+    assert lib.succeeded(done) == b"d\n"
+
+
+@pytest.mark.parametrize("words", [["ps"], ["allow", "x", "example.org"], ["port", "x", "3000"]])
+def test_a_runtime_directory_that_is_not_there_is_said(place, words):
+    gone = place / "gone"
+    said = lib.carrel(*words, env={"XDG_RUNTIME_DIR": str(gone)}).stderr.decode()
+    assert f"XDG_RUNTIME_DIR is {gone}, which is not there" in said
+    said = lib.carrel(*words, env={"XDG_RUNTIME_DIR": str(lib.make_dir(gone))}).stderr.decode()
+    assert "which is not there" not in said
+
+
+@needs_root
+@pytest.mark.parametrize("what", ["workspace", "state", "recording"])
+def test_full_disk(place, project, home, what):
+    """A file system that has no entry left: the start stops, and names the cause."""
+    full = lib.make_dir(place / "full")
+    words = {"workspace": ["--workspace", full / "w"], "recording": ["--record", full / "w/x"],
+             "state": ["--allow", "example.org"]}[what]  # fmt: skip
+    script = (
+        'mount -t tmpfs -o size=1M,nr_inodes=3 none "$0" && mkdir "$0/w" && chown $1 "$0/w" &&'
+        ' touch "$0/last" || exit 99; shift; "$@"; code=$?; mount -o remount,nr_inodes=1000 "$0"; "$@" || exit 98; exit $code'
+    )
+    env = {"XDG_STATE_HOME": str(full / "w")} if what == "state" else {}
+    inner = lib.as_user([lib.program(), "run", "-y", *words, "--", "true"])
+    outer = ["unshare", "-m", "--propagation", "private", "sh", "-c", script, full, str(lib.UID)]
+    done = lib.execute([*outer, *inner], user=False, cwd=project, env=env)
+    assert done.returncode == 125, done.stderr
+    assert b"No space left on device\n  Make room there: " in done.stderr
 
 
 @needs_root
@@ -250,13 +326,13 @@ def inside(project):
 
 def test_nested_box(project, inside):
     """In a box that allows it, carrel builds another one, and its rules hold there."""
-    script = "echo inner >made; cat /proc/self/status; cat .env; echo x >.envrc; exit 7"
+    script = "echo inner >made; cat /proc/self/status; cat .env; echo x >.claude/x; exit 7"
     command = ["./carrel", "run", "-y", "--name", "inner", "--", "sh", "-c", script]
     done = lib.box(*command, opts=["--nest"])
     assert done.returncode == 7, done.stderr
     assert (project / "made").read_text() == "inner\n"
     assert b"Seccomp:\t2" in done.stdout and b"SECRET" not in done.stdout
-    assert not os.path.lexists(project / ".envrc")
+    assert not os.path.lexists(project / ".claude")
 
 
 def test_nested_box_must_be_allowed(project, inside):

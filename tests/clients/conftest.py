@@ -1,6 +1,6 @@
 """Fixtures of the tests that start real clients: where they are, a mock of their API, a host.
 
-Clients are installed by install.sh, which test.sh calls. One that is missing is a failure
+Clients are installed by tests/install.sh, which test.sh calls. One that is missing is a failure
 unless CARREL_NO_CLIENTS=1 says that it is meant to be. The verdict of these tests is what the
 mock was asked and what is on the host.
 """
@@ -57,17 +57,20 @@ class Host:
 
     def run(self, *args, env=None, **how):
         """`carrel run -y` without a terminal, to its end."""
+        lib.settle()  # what was declared just now is no change that the box made
         return lib.carrel(
             "run", "-y", *args, cwd=self.project, env=self._environment(env), **how
         )
 
     def start(self, *args, env=None, **how):
+        lib.settle()
         return lib.start(
             "run", "-y", *args, cwd=self.project, env=self._environment(env), **how
         )
 
     def terminal(self, *args, env=None, **how):
         """`carrel run -y` on a terminal."""
+        lib.settle()
         argv = [lib.program(), "run", "-y", *args]
         return lib.terminal(argv, cwd=self.project, env=self._environment(env), **how)
 

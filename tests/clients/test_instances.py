@@ -576,8 +576,8 @@ def test_the_agent_is_told_the_truth(host, place):
     assert str(host.project) in section(told, "You can write here")
     assert str(host.home / ".claude") in section(told, "stays in a layer")
     assert str(data) in section(told, "You can also read")
-    assert str(host.project / ".git/config") in section(told, "cannot be changed")
-    assert section(told, "cannot be read") == [str(host.project / ".env")]
+    assert str(host.project / ".git/hooks") in section(told, "cannot be changed")
+    assert section(told, "and read as empty") == [str(host.project / ".env")]
     assert "Network: the machine's own." in told
     assert (host.project / "tried").read_text() == "1\n"
     assert "SECRET=" not in one.text and "to read" in one.result()
@@ -588,7 +588,7 @@ def test_the_agent_is_told_the_truth(host, place):
     told = sandbox(two)
     assert str(data) in section(told, "You can write here")
     assert str(host.project / "src") in section(told, "cannot be changed")
-    assert "cannot be read" not in told
+    assert "read as empty" not in told
     assert "SECRET=" in two.result() and (data / "file").read_text() == "3\n"
     assert (host.project / "src/main.c").read_text() != "4\n"
     # Where the mock cannot be reached nobody can be told, but it is written down all the same.

@@ -208,12 +208,12 @@ def refused(done, advice):
 
 def tight(prefix, project, home, scopes=lib.LANDLOCK >= 6):
     """A handful of the escapes, one for each layer that could be missing."""
-    face = arena.face(project, ".git/hooks", ".git/config", ".envrc", ".env")
+    face = arena.face(project, ".git/hooks", ".git/config", ".vscode", ".env")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0.2)
         port = listener.getsockname()[1]
         steps = ["rename .git x", "put .git/hooks/pre-commit EVIL", "write .git/config EVIL"]
-        steps += ["put .envrc EVIL", "write .env EVIL", "read .env", f"read {home}/secret.txt"]
+        steps += ["put .vscode/tasks.json EVIL", "write .env EVIL", "read .env", f"read {home}/secret.txt"]
         steps += [f"tcp 127.0.0.1 {port}", "sys io_uring_setup 0 0", "sys unshare 0x10000000"]
         steps += ["fds", "status", "kill 1 9", "open /usr/planted rw", "socket 40 1 0"]
         said = arena.lines(run(prefix, *steps), steps)

@@ -486,6 +486,14 @@ static void a_input(char **v)
 	puts("ok");
 }
 
+/* fcntl(2) on a file or directory, which is left open: what it gives lasts as long. */
+static void a_fcntl(char **v)
+{
+	int fd = open(v[0], O_RDONLY | O_NONBLOCK);
+
+	result(fd < 0 ? -1 : syscall(SYS_fcntl, fd, number(v[1]), number(v[2])));
+}
+
 static void a_ioctl(char **v)
 {
 	static char buf[4096];
@@ -1145,6 +1153,7 @@ static const struct attack {
 	{ "fds", 0, a_fds },
 	{ "reopen", 2, a_reopen },
 	{ "input", 2, a_input },
+	{ "fcntl", 3, a_fcntl },
 	{ "ioctl", 2, a_ioctl },
 	{ "kill", 2, a_kill },
 	{ "pidfd", 2, a_pidfd },

@@ -155,14 +155,13 @@ def test_protection_holds_where_nesting_is_allowed(project):
 # ---- protected names that are absent ------------------------------------------------------
 
 ABSENT = [
-    ".envrc",
-    ".mcp.json",
     ".vscode",
     ".idea",
     ".codex",
     ".gemini",
+    ".cursor",
     "opencode.json",
-    "carrel.json",
+    "opencode.jsonc",
     ".git/config.worktree",
     ".git/commondir",
     ".claude/settings.json",
@@ -212,6 +211,7 @@ def own_files(project, name):
 @pytest.mark.parametrize("name", ABSENT)
 def test_absent_protected_name_cannot_be_made(project, name):
     """A protected file that is absent at start (CVE-2026-25725), during and after the run."""
+    lib.use_clients()
     opts = ["--protect", "given/by/option"]
     listing = own_files(project, name)
     with held(*making(name), project=project, opts=opts) as box:
@@ -237,7 +237,7 @@ def test_absent_name_while_another_box_ends(project, ends, end):
 
     Removing a directory that is a mount point in another namespace detaches the mount there.
     """
-    attack = ["put here yes", "await go", "create .envrc EVIL"]
+    attack = ["put here yes", "await go", "create .claude EVIL", "rmdir .claude", "put .claude/x EVIL"]
     attack += ["mkdir .vscode", "put .vscode/x EVIL"]
     with contextlib.ExitStack() as stack:
         if ends == "the elder":
@@ -252,10 +252,10 @@ def test_absent_name_while_another_box_ends(project, ends, end):
             time.sleep(0.5)
     lib.make_file(project / "go")
     said = process.communicate(timeout=lib.TIMEOUT)
-    lib.wait_for(lambda: not (project / ".mcp.json").exists(), "the stand-ins to go", 10)
-    assert face(project, ".envrc", ".vscode") == {".envrc": None, ".vscode": None}, said
-    outside("create .envrc EVIL")
-    assert face(project, ".envrc")[".envrc"]
+    lib.wait_for(lambda: not (project / ".claude").exists(), "the stand-ins to go", 10)
+    assert face(project, ".claude", ".vscode") == {".claude": None, ".vscode": None}, said
+    outside("create .claude EVIL")
+    assert face(project, ".claude")[".claude"]
 
 
 # ---- links in the way of a protected name -------------------------------------------------
@@ -570,17 +570,17 @@ def test_hidden_file_is_not_written(project):
 
 def test_protected_through_another_mount(project):
     """A second, writable view of the workspace or of what is above it opens no way around."""
-    before = face(project, *GIT, ".envrc")
+    before = face(project, *GIT, ".vscode")
     for source, target in ((project, "/view"), (project.parent, "/above")):
         top = target if source == project else f"{target}/project"
-        steps = [f"put {top}/.git/hooks/pre-commit EVIL", f"put {top}/.envrc EVIL"]
+        steps = [f"put {top}/.git/hooks/pre-commit EVIL", f"put {top}/.vscode/x EVIL"]
         steps += [f"rename {top}/.git {top}/g"]
         opts = ["--mount", f"{source}:{target}:rw"]
         done = lib.box("./attack", *arena.words(steps), opts=opts)
         assert done.returncode in (0, 125), done
-        assert face(project, *GIT, ".envrc") == before, (target, done.stdout)
+        assert face(project, *GIT, ".vscode") == before, (target, done.stdout)
     outside("put .git/hooks/pre-commit EVIL")
-    assert face(project, *GIT, ".envrc") != before
+    assert face(project, *GIT, ".vscode") != before
 
 
 # ---- outside the workspace ----------------------------------------------------------------
@@ -734,14 +734,14 @@ def test_nothing_is_written_outside_when_root_starts_the_box(root_project, home)
 
 def test_protected_when_root_starts_the_box(root_project):
     """The whole of the protected and hidden names again, with root's uid."""
-    before = face(root_project, *GIT, ".envrc")
+    before = face(root_project, *GIT, ".vscode")
     for steps in [*ON_EXISTING.values(), *ON_MOUNTS.values()]:
-        inside(*steps, "create .envrc EVIL", user=False)
-        assert face(root_project, *GIT, ".envrc") == before, steps
+        inside(*steps, "put .vscode/x EVIL", user=False)
+        assert face(root_project, *GIT, ".vscode") == before, steps
         subprocess.run("rm -rf c c2 h m planted x l", shell=True, cwd=root_project, check=True)
     assert SECRET not in "".join(inside("chmod .env 777", "read .env", user=False))
     outside("put .git/hooks/pre-commit EVIL", user=False)
-    assert face(root_project, *GIT, ".envrc") != before
+    assert face(root_project, *GIT, ".vscode") != before
 
 
 def test_device_nodes(root_project, place):
@@ -849,7 +849,7 @@ def test_workspace_swapped_for_a_link_during_start(project, place):
     with Flipper(project, place / "link") as flipper:
         end = time.monotonic() + 4
         while time.monotonic() < end:
-            steps = arena.words(["cwd", "put planted x", "put .envrc EVIL"])
+            steps = arena.words(["cwd", "put planted x", "put .claude EVIL"])
             opts = ["--workspace", str(project)]
             done = lib.box("./attack", *steps, opts=opts, cwd=place)
             assert done.returncode in (0, 125, 126, 127), done
@@ -859,12 +859,12 @@ def test_workspace_swapped_for_a_link_during_start(project, place):
             said = done.stdout.decode().splitlines()[0].removeprefix("ok ")
             assert said == str(victim) or not (victim / "planted").exists(), done
             (victim / "planted").unlink(missing_ok=True)
-            assert face(victim, ".envrc") == {".envrc": None}
+            assert face(victim, ".claude") == {".claude": None}
     assert flipper.flips > 100 and ran > 0, (flipper.flips, ran)
     # The control: the victim is the user's to write, and one of the two names leads there.
     for path in (project, place / "link"):
-        outside("put planted x", "put .envrc EVIL", cwd=path)
-    assert (victim / "planted").exists() and face(victim, ".envrc") != {".envrc": None}
+        outside("put planted x", "put .claude EVIL", cwd=path)
+    assert (victim / "planted").exists() and face(victim, ".claude") != {".claude": None}
 
 
 def test_protected_ancestor_swapped_during_start(project, place):

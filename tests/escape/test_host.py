@@ -137,6 +137,10 @@ PLANTED = {
     "husky": ".husky/pre-commit",
     "below a directory that looks like a repository": "x.git/a/.git/config",
     "below node_modules": "node_modules/a/.git/config",
+    "where cargo comes from": "rust-toolchain.toml",
+    "what a language server runs": "a/hie.yaml",
+    "what a server for Python runs": "a/.ropeproject/config.py",
+    "what an interpreter runs": ".Rprofile",
 }
 
 
@@ -272,10 +276,11 @@ def test_protected_file_replaced_on_the_host(project):
     assert "EVIL" not in config or b"  .git/config  (" in told, told
 
 
-@pytest.mark.parametrize("name", [".mcp.json", "own.conf", ".git/config.worktree"])
+@pytest.mark.parametrize("name", ["opencode.json", "own.conf", ".git/config.worktree"])
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another box"])
 def test_absent_name_replaced_on_the_host(project, name, beside):
     """Somebody outside takes the stub away and puts a file there: it stays, and is told of."""
+    lib.use_clients()
     opts = ["--protect", "own.conf"]
     others = []
     if beside:
@@ -315,6 +320,53 @@ def test_directory_of_an_absent_name_replaced_on_the_host(project):
     assert not (project / "conf.old/hook.sh").exists()
 
 
+def test_directory_of_an_absent_name_removed_on_the_host(project):
+    """The user cleans up while a box runs, and the box makes what it could not: the user hears of
+    the first at once, and of the second at the end."""
+    steps = ["put up x", "await go", "mkdir .claude", "put .claude/settings.json EVIL",
+             "put done x", "await end"]
+    process = lib.start_box("./attack", *arena.words(steps))
+    arena.await_file(process, project / "up")
+    lib.git("clean", "-fdq", "--", ".claude", cwd=project)
+    told = lib.read_until(process.stderr, b"start no client or editor here\n")
+    assert b"carrel: removed from outside, so that box " in told and b": .claude\n" in told, told
+    lib.make_file(project / "go")
+    arena.await_file(process, project / "done")
+    assert (project / ".claude/settings.json").read_text() == "EVIL", "the control"
+    lib.make_file(project / "end")
+    _, told = process.communicate(timeout=lib.TIMEOUT)
+    assert b"  .claude/settings.json  (Claude Code: " in told, told
+
+
+def test_git_config_replaced_on_the_host(project):
+    """The same for git's configuration, which git outside replaces by renaming."""
+    steps = ["put up x", "await go", "put .git/config #EVIL", "put done x", "await end"]
+    process = lib.start_box("./attack", *arena.words(steps))
+    arena.await_file(process, project / "up")
+    lib.git("config", "user.name", "the user", cwd=project)
+    lib.git("config", "user.name", "another", cwd=project)
+    told = lib.read_until(process.stderr, b"git here may obey the box\n")
+    assert told.count(b"replaced from outside, so that box ") == 1, told
+    lib.make_file(project / "go")
+    arena.await_file(process, project / "done")
+    assert "EVIL" in (project / ".git/config").read_text(), "the control"
+    lib.make_file(project / "end")
+    _, told = process.communicate(timeout=lib.TIMEOUT)
+    assert b"  .git/config  (protected, but replaced from outside meanwhile)\n" in told, told
+
+
+def test_other_directories_may_go(project):
+    """Neither what else is removed beside a stub is reported, nor the end of another box."""
+    process = lib.start_box("./attack", *arena.words(["put up x", "await go"]))
+    arena.await_file(process, project / "up")
+    lib.make_dir(project / "other")
+    (project / "other").rmdir()
+    lib.succeeded(lib.box("sh", "-c", "mkdir a; rmdir a; rmdir .claude 2>/dev/null || true"))
+    lib.make_file(project / "go")
+    _, told = process.communicate(timeout=lib.TIMEOUT)
+    assert b"removed from outside" not in told, told
+
+
 # Trees that a hostile repository or box leaves, and a walk has to survive.
 TREES = {
     "fifos": "mkdir a a/.git .husky; mkfifo a/.envrc a/.git/config .husky/pre-commit a/.env",
@@ -330,13 +382,14 @@ TREES = {
 
 
 @pytest.mark.parametrize("script", TREES.values(), ids=TREES)
-def test_hostile_trees(project, home, script):
+def test_hostile_trees(project, home, place, script):
     """A walk over what a box left, and over it again at the next start, ends."""
+    env = {"XDG_STATE_HOME": str(place / "state")}  # which has the record of the report
     secret = lib.snapshot(home)
-    done = lib.box("/bin/sh", "-c", script, timeout=20)
+    done = lib.box("/bin/sh", "-c", script, timeout=20, env=env)
     assert done.returncode == 0, done
     assert_clean(done.stderr)
-    done = lib.box("./attack", "uids", timeout=20)
+    done = lib.box("./attack", "uids", timeout=20, env=env)
     assert done.returncode in (0, 125), done
     assert done.returncode == 0 or done.stderr.startswith(b"carrel: ")
     assert_clean(done.stderr)

@@ -4,8 +4,10 @@ A filter's answer is told from the kernel's own by making the same call outside:
 succeeds or fails otherwise. The arguments are such that it does no harm in either case.
 """
 
+import contextlib
 import os
 import platform
+import subprocess
 
 import arena
 import lib
@@ -206,6 +208,42 @@ def test_ioctl_by_its_low_bits(request_, opts):
     assert inside(*steps, opts=opts) == ["EPERM"] * 4
     assert "EPERM" not in outside(*steps)
     assert inside("ioctl 0 0x5401", opts=opts) == ["ENOTTY"]
+
+
+# By the kernel's numbers: 1024 is F_SETLEASE, 1026 F_NOTIFY, 1039 and 1040 are F_GETDELEG and
+# F_SETDELEG of Linux 6.19.
+LEASES = {"read": "fcntl {0} 1024 0", "write": "fcntl {0} 1024 1", "again": "fcntl {0} 1024 2"}
+F_DN_CREATE = 4
+
+
+@pytest.mark.parametrize("opts", [[], NEST], ids=["strict", "nest"])
+def test_no_lease(project, opts):
+    """A lease makes the next one who opens the file wait for the box, or fail (18.2)."""
+    file = lib.make_file(project / "leased", "x")
+    steps = [step.format("leased") for step in LEASES.values()]
+    steps += [f"fcntl . 1026 {F_DN_CREATE}", "fcntl . 1040 0", "fcntl . 1039 0"]
+    steps += [f"fcntl leased {1024 | 1 << 32} 0", f"fcntl . {1026 | 1 << 40} {F_DN_CREATE}"]
+    assert inside(*steps, opts=opts) == ["EINVAL"] * len(steps)
+    assert inside("fcntl leased 1 0", "fcntl leased 1025 0", opts=opts) == ["ok", "ok 2"]
+    with arena.held(steps[0], project=project, opts=opts):
+        os.close(os.open(file, os.O_WRONLY | os.O_NONBLOCK))
+    assert outside(steps[0], "fcntl . 1026 4") == ["ok", "ok"]
+    with held_outside(steps[0], project=project):
+        with pytest.raises(BlockingIOError):
+            os.open(file, os.O_WRONLY | os.O_NONBLOCK)
+
+
+@contextlib.contextmanager
+def held_outside(step, project):
+    """The attacker without a box has done its step, and waits."""
+    argv = [arena.TOOL, *arena.words([step, "put up x", "await go"])]
+    process = subprocess.Popen(lib.as_user(argv), cwd=project, stdout=subprocess.PIPE)
+    lib.started.append(process)
+    arena.await_file(process, project / "up")
+    yield
+    lib.make_file(project / "go")
+    process.wait(lib.TIMEOUT)
+    assert process.stdout.read().startswith(b"ok\n")
 
 
 def test_personality():

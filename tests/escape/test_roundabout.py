@@ -93,9 +93,19 @@ def test_module_made_in_advance_is_reported(project):
     assert ".git/modules/sub/hooks/post-checkout" in said
 
 
-def test_rebase_in_progress_is_reported(project):
-    said = report("mkdir .git/rebase-merge && echo 'exec evil' >.git/rebase-merge/git-rebase-todo")
-    assert "git-rebase-todo" in said
+@pytest.mark.parametrize(
+    "name", ["rebase-merge/git-rebase-todo", "rebase-apply/0001", "sequencer/todo"]
+)
+def test_rebase_in_progress_is_reported(project, name):
+    """git goes on with it at `git rebase --continue`, `git am --continue` and their like."""
+    said = report(f"mkdir .git/{os.path.dirname(name)} && echo 'exec evil' >.git/{name}")
+    assert name in said
+
+
+def test_other_objects_are_reported(project):
+    """Objects that git reads elsewhere; without such a file nothing is said about any."""
+    assert "alternates" not in report("git gc -q && mkdir -p .git/objects/info")
+    assert ".git/objects/info/alternates" in report("echo /evil >.git/objects/info/alternates")
 
 
 @pytest.mark.parametrize("name", ["config", "commondir"])
@@ -135,14 +145,18 @@ def test_where_git_config_leads_is_protected(project, text):
     assert (project / "away/hooks/new").exists()
 
 
-def test_project_dressed_up_as_a_repository_is_not_mounted(place):
+@pytest.mark.parametrize(
+    "name", ["first", "first.git", "all/.bare", "all/.git/modules/first", "all/x.git/first"]
+)
+def test_project_dressed_up_as_a_repository_is_not_mounted(place, name):
     """Two workspaces: files of one say that it is the git directory of the other."""
-    first, second = lib.make_dir(place / "first"), lib.make_dir(place / "second")
+    first, second = lib.make_file(place / name / "objects/x").parent.parent, place / "second"
+    lib.make_dir(second)
     lib.git("init", "-q", ".", cwd=first)
     lib.make_file(first / ".env", "SECRET=1\n")
     lib.make_file(first / "HEAD", "ref: refs/heads/main\n")
-    lib.make_file(first / "config", "[core]\n\tworktree = ../second\n")
-    lib.make_file(second / ".git", "gitdir: ../first\n")
+    lib.make_file(first / "config", f"[core]\n\tworktree = {second}\n")
+    lib.make_file(second / ".git", f"gitdir: ../{name}\n")
     attack = ["sh", "-c", f"cat {first}/.env; echo x >{first}/.git/hooks/pre-commit"]
     done = lib.box(*attack, cwd=second)
     assert b"SECRET" not in done.stdout

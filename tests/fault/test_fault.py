@@ -206,7 +206,7 @@ def test_stub_is_gone_after_a_kill(alone):
     """What stands in for an absent protected name is removed even when carrel is killed."""
     project = alone.place / "project"
     with arena.held(project=project, uid=UID) as process:
-        names = (".envrc", ".vscode", "carrel.json")
+        names = (".claude", ".vscode")
         during = [name for name in names if os.path.lexists(project / name)]
         process.kill()
         process.wait()

@@ -2,7 +2,7 @@
  * tests/fuzz/fuzz_dns.c - any bytes as a query; answers as libresolv reads them
  */
 #include "fuzz.h"
-#include "net/dns.h"
+#include "net/proto/dns.h"
 
 #include <arpa/nameser.h>
 #include <ctype.h>

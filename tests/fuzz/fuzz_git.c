@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "plan/host.h"
-#include "run/survey.h"
+#include "host/survey.h"
 #include "state/root.h"
 
 #include <errno.h>
@@ -103,7 +103,7 @@ static void check_host(const struct host *h)
 /* The survey remembers what it looked at last; let it be what stays. */
 static void forget(void)
 {
-	struct host h = { 0 };
+	struct host h = { .workspace.real = "/" };
 	struct project p;
 	struct fault f = { 0 };
 

@@ -5,8 +5,8 @@
  * there as libresolv reads it.
  */
 #include "fuzz.h"
-#include "net/dns.h"
-#include "net/lookup.h"
+#include "net/proto/dns.h"
+#include "net/proto/lookup.h"
 
 #include <arpa/nameser.h>
 #include <resolv.h>

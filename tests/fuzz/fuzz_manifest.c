@@ -10,7 +10,7 @@
 #include "base/fault.h"
 #include "base/json-read.h"
 #include "base/str.h"
-#include "harness/env.h"
+#include "harness/env-forms.h"
 #include "harness/harness.h"
 #include "manifest/keys.h"
 #include "manifest/manifest.h"

@@ -8,7 +8,7 @@
  */
 #include "fuzz.h"
 #include "base/fault.h"
-#include "net/policy.h"
+#include "net/policy/policy.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -413,7 +413,7 @@ static void check_address(const struct policy *p, const struct reference *r, con
 
 	if (!to_bits(address, bits) || !address_parse(address, strlen(address), &a))
 		return;
-	CHECK(address_is_private(&a) == (*special_range(bits) != '\0'));
+	CHECK((address_range(&a) != NULL) == (*special_range(bits) != '\0'));
 	CHECK(is_allowed(p, policy_address(p, &a, port)) == may_address(r, bits, port));
 	if (name_canon(host, strlen(host), name) == NAME_HOST)
 		CHECK(policy_resolved(p, name, &a, port).allowed ==

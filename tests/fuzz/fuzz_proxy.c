@@ -2,7 +2,7 @@
  * tests/fuzz/fuzz_proxy.c - any bytes from a client of the proxy, whole and in pieces
  */
 #include "fuzz.h"
-#include "net/proxy.h"
+#include "net/proto/proxy.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * offsets.
  */
 #include "fuzz.h"
-#include "net/quote.h"
+#include "net/proto/icmp-quote.h"
 
 #include <string.h>
 

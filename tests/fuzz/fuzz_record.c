@@ -6,7 +6,7 @@
  */
 #include "fuzz.h"
 #include "base/fault.h"
-#include "run/record.h"
+#include "supervise/asciicast.h"
 
 #include <fcntl.h>
 #include <string.h>

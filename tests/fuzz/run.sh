@@ -14,7 +14,7 @@ if [ "${1-}" = -b ]; then
 fi
 seconds=${1-10}
 [ $# -gt 0 ] && shift
-[ $# -gt 0 ] || set -- dns git json lookup manifest manifest_json name opt path policy proxy quote record
+[ $# -gt 0 ] || set -- conversation dns git git_merge json lookup manifest manifest_json name opt path policy proxy quote record suite transcript
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/carrel-fuzz.XXXXXX")
 trap 'rm -rf "$work"' EXIT

@@ -1,14 +1,14 @@
 """Command lines and what must come of them, word for word.
 
-A case is a file `cases/NAME.args`, one argument per line, and beside it what is expected:
-`NAME.plan.json`, the plan, or `NAME.err`, the exit code and what standard error said. The
-workspace is always the same small project (made below) and stands as @W@, its parent as @T@,
+A case is a file `cases/NAME.case`: one argument per line, and then what is expected. Behind a
+line `== expect plan` that is the plan, behind `== expect error` the exit code and standard error.
+The workspace is always the same small project (made below) and stands as @W@, its parent as @T@,
 the home as @H@. A line `#cd DIR` starts carrel somewhere else, `#env NAME=VALUE` adds to its
 environment.
 
 What differs between machines is taken out of a plan. What is in every plan is written down
-once, in `default`; the other files have only what is not the same there, and under "without"
-what is missing. UPDATE_GOLDEN=1 writes the files anew: read the diff.
+once, in `default`; the other cases have only what is not the same there, and under "without"
+what is missing. UPDATE_GOLDEN=1 writes the expectations anew: read the diff.
 """
 
 import json
@@ -21,7 +21,8 @@ import pytest
 
 CASES = pathlib.Path(__file__).parent / "cases"
 UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
-NAMES = sorted(path.name.removesuffix(".args") for path in CASES.glob("*.args"))
+NAMES = sorted(path.stem for path in CASES.glob("*.case"))
+EXPECT = re.compile(r"(?m)^== (expect (?:plan|error))\n")
 SYSTEM = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}  # links on some machines
 
 
@@ -41,6 +42,8 @@ def world(place):
         "back\\slash": "b\n",
         ".git/config": "[core]\n",
         ".git/HEAD": "ref: refs/heads/main\n",
+        ".git/objects/info/packs": "\n",
+        ".git/refs/heads/main": "0" * 40 + "\n",
         ".git/hooks/pre-commit": "#!/bin/sh\n",
         ".vscode/settings.json": "{}\n",
         "node_modules/x/.env": "N=1\n",
@@ -52,10 +55,26 @@ def world(place):
     return w
 
 
+def split_case(path):
+    """(what is done, "expect plan" or "expect error", what is expected) of a case."""
+    parts = EXPECT.split(path.read_text())
+    return tuple(parts) if len(parts) == 3 else (parts[0], "", "")
+
+
+def check_case(path, kind, text):
+    """Compare an outcome with what the case expects, or write it there."""
+    given, expected_kind, expected = split_case(path)
+    if UPDATE:
+        path.write_text(f"{given}== {kind}\n{text}")
+        return
+    assert kind == expected_kind, f"{path.name} was to come out otherwise:\n{text}"
+    assert text == expected
+
+
 def read_case(name, world):
     """(arguments, working directory, environment)"""
     args, cwd, env = [], world, {"SHELL": "/bin/sh", "USER": None, "TERM": "xterm"}
-    for line in (CASES / f"{name}.args").read_text().splitlines():
+    for line in split_case(CASES / f"{name}.case")[0].splitlines():
         line = line.replace("@W@", str(world)).replace("@T@", str(world.parent))
         if line.startswith("#cd "):
             cwd = line[4:]
@@ -96,6 +115,8 @@ def normal_plan(raw, args, world):
     plan["layers"]["landlock"] = "@ABI@" if plan["layers"]["landlock"] else 0
     if not any(b"scratch=" in arg for arg in args):
         plan["limits"]["scratch"] = "@RAM/4@"
+    if not any(b"files=" in arg for arg in args):
+        plan["limits"]["files"] = "@FILES@"
     plan["places"] = [normal_place(p) for p in plan["places"] if is_ours(p)]
     plan["notices"] = [text for text in plan["notices"] if "Landlock ABI" not in text]
     return plan
@@ -148,17 +169,17 @@ def default(world):
 
 
 def outcome(name, world, default):
-    """The name of the file to compare with, and what should be in it."""
+    """The kind of the expectation, and its text."""
     args, done = run_case(name, world)
     if done.returncode == 0:
         assert done.stderr == b""
         plan = normal_plan(done.stdout, args, world)
         if name != "default":
             plan = less_default(plan, default)
-        return f"{name}.plan.json", as_text(plan)
+        return "expect plan", as_text(plan)
     assert done.stdout == b""
     text = without_places(done.stderr.decode(), world)
-    return f"{name}.err", f"exit {done.returncode}\n{text}"
+    return "expect error", f"exit {done.returncode}\n{text}"
 
 
 # ---- the tests --------------------------------------------------------------------------
@@ -167,19 +188,12 @@ def outcome(name, world, default):
 @pytest.mark.parametrize("name", NAMES)
 def test_case(name, world, default):
     before = lib.snapshot(world)
-    file, text = outcome(name, world, default)
-    if UPDATE:
-        for old in (CASES / f"{name}.err", CASES / f"{name}.plan.json"):
-            old.unlink(missing_ok=True)
-        (CASES / file).write_text(text)
-    assert (CASES / file).exists(), f"{name} was to come out otherwise:\n{text}"
-    assert text == (CASES / file).read_text()
+    check_case(CASES / f"{name}.case", *outcome(name, world, default))
     assert lib.snapshot(world) == before, "planning changes nothing"
 
 
-def test_every_expectation_has_its_case():
-    expected = {re.sub(r"\.(err|plan\.json)$", "", p.name) for p in CASES.glob("*.[ep]*")}
-    assert expected == set(NAMES)
+def test_there_is_nothing_but_cases():
+    assert {path.suffix for path in CASES.iterdir()} == {".case"}
     assert len(NAMES) >= 40
 
 
@@ -187,6 +201,7 @@ def test_every_option_has_a_bad_case():
     """An option whose bad values nobody wrote down is an option nobody tried."""
     text = lib.succeeded(lib.carrel("run", "--help")).decode().partition("Options:")[2]
     options = set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", text, re.M)) - {"help"}
-    bad = [p.with_suffix(".args").read_text() for p in CASES.glob("*.err")]
+    cases = [split_case(path) for path in CASES.glob("*.case")]
+    bad = [args for args, kind, _ in cases if kind == "expect error"]
     tried = {o for o in options if any(re.search(rf"^--{o}\b", text, re.M) for text in bad)}
     assert tried == options and len(options) > 20

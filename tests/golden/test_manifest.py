@@ -1,8 +1,7 @@
 """Manifests and what must come of them, word for word.
 
-A case is a file `manifests/NAME.case` and beside it what is expected: `NAME.plan.json`, the
-plan, or `NAME.err`, the exit code and what standard error said. A case begins with what it is
-about; then come sections, each from a line `== WHAT` to the next:
+A case is a file `manifests/NAME.case`. It begins with what it is about; then come sections, each
+from a line `== WHAT` to the next:
 
     == carrel.json          a file of the project; with ~/ of the home, with ../ beside both
     == program PATH         the same, executable
@@ -11,13 +10,15 @@ about; then come sections, each from a line `== WHAT` to the next:
     == link PATH -> TEXT    a symbolic link
     == env                  lines NAME=VALUE for carrel's environment
     == run                  the arguments, one per line; `plan`, `--json`, `a` if not given
+    == expect plan          last: the plan; or
+    == expect error         the exit code and what standard error said
 
 @W@ is the project, @H@ the home, @T@ where both are, @xNN@ a byte, @N*TEXT@ that text N times.
 A program `claude` is on the PATH: it is looked for, never run.
 
 `bare` is the plan of an agent that declares nothing, as far as it is not that of a plain box;
-the other files have only what is not the same there, and under "without" what is missing.
-UPDATE_GOLDEN=1 writes the files anew: read the diff.
+the other cases have only what is not the same there, and under "without" what is missing.
+UPDATE_GOLDEN=1 writes the expectations anew: read the diff.
 """
 
 import json
@@ -30,7 +31,7 @@ import pytest
 import test_golden as golden
 
 CASES = pathlib.Path(__file__).parent / "manifests"
-NAMES = sorted(path.name.removesuffix(".case") for path in CASES.glob("*.case"))
+NAMES = sorted(path.stem for path in CASES.glob("*.case"))
 USUAL = ["plan", "--json", "a"]
 PLAIN = ["plan", "--json", "--", "/bin/true"]
 NOTE = re.compile(rb"(carrel: [^\n]* is not approved: it can be shown, not started\n)?")
@@ -42,8 +43,8 @@ CONTROL = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 
 
 def sections(name):
-    """[(what, text)] of a case."""
-    parts = re.split(r"(?m)^== (.*)\n", (CASES / f"{name}.case").read_text())
+    """[(what, text)] of a case, without what is expected."""
+    parts = re.split(r"(?m)^== (.*)\n", golden.split_case(CASES / f"{name}.case")[0])
     assert parts[0].strip(), "a case says what it is about"
     return list(zip(parts[1::2], parts[2::2]))
 
@@ -162,7 +163,7 @@ def is_harmless(done):
 
 
 def outcome(name, world):
-    """The name of the file to compare with, and what should be in it."""
+    """The kind of the expectation, and its text."""
     done = world.carrel()
     as_text = world.carrel([arg for arg in world.args if arg not in ("--json", b"--json")])
     assert is_harmless(done) and is_harmless(as_text)
@@ -171,9 +172,9 @@ def outcome(name, world):
         assert NOTE.fullmatch(done.stderr)
         base, plain = bare(world)
         plan = less(world.plan(), plain if name == "bare" else base)
-        return f"{name}.plan.json", golden.as_text(plan)
+        return "expect plan", golden.as_text(plan)
     assert done.stdout == b""
-    return f"{name}.err", f"exit {done.returncode}\n{world.shown(done.stderr.decode())}"
+    return "expect error", f"exit {done.returncode}\n{world.shown(done.stderr.decode())}"
 
 
 # ---- the tests --------------------------------------------------------------------------
@@ -183,33 +184,30 @@ def outcome(name, world):
 def test_case(name, world):
     world.build(name)
     before = lib.snapshot(world.top)
-    file, text = outcome(name, world)
-    if golden.UPDATE:
-        for old in (CASES / f"{name}.err", CASES / f"{name}.plan.json"):
-            old.unlink(missing_ok=True)
-        (CASES / file).write_text(text)
-    assert (CASES / file).exists(), f"{name} was to come out otherwise:\n{text}"
-    assert text == (CASES / file).read_text()
+    golden.check_case(CASES / f"{name}.case", *outcome(name, world))
     assert lib.snapshot(world.top) == before, "planning changes nothing"
 
 
-def test_every_expectation_has_its_case():
-    expected = {re.sub(r"\.(err|plan\.json)$", "", p.name) for p in CASES.glob("*.[ep]*")}
-    assert expected == set(NAMES)
+def test_there_is_nothing_but_cases():
+    assert {path.suffix for path in CASES.iterdir()} == {".case"}
     assert len(NAMES) >= 60
 
 
 def keys():
-    """The names in the key table."""
-    text = (lib.REPO / "src" / "manifest" / "schema.c").read_text()
-    return sorted(set(re.findall(r'\{ "([^"]+)", KEY_', text)))
+    """The names in the key table, and in that of limits."""
+    room = lib.REPO / "src" / "manifest"
+    known = set(re.findall(r'\{ "([^"]+)", KEY_', (room / "schema.c").read_text()))
+    limits = set(re.findall(r"X\((\w+), KEY_", (room / "limits.h").read_text()))
+    assert len(known) > 30 and len(limits) > 10
+    return sorted(known | limits)
 
 
 @pytest.mark.parametrize("key", keys())
 def test_every_key_was_tried(key):
     """A key is in a plan, or refused as not there yet; and somewhere it has a bad value."""
-    used = [name for name in NAMES if f'"{key}":' in (CASES / f"{name}.case").read_text()]
-    bad = [name for name in used if (CASES / f"{name}.err").exists()]
+    cases = {name: golden.split_case(CASES / f"{name}.case") for name in NAMES}
+    used = [name for name, (given, _, _) in cases.items() if f'"{key}":' in given]
+    bad = [name for name in used if cases[name][1] == "expect error"]
     assert bad and (set(used) - set(bad) or any(name.startswith("later") for name in bad))
 
 

@@ -16,7 +16,7 @@ one mock. The scenario is the first `MOCK:<name>[:<argument>]` in the last promp
     read:PATH       Read
     skill:NAME      Skill
     call:TOOL:JSON  any tool
-    readskill:NAME  Read of .claude/skills/NAME/SKILL.md
+    readskill:NAME  Read of .claude/skills/NAME/SKILL.md; NAME may be a part of a listed name
     autoskill:PART  Skill, for the first listed skill with PART in its name; none: text
     maybe:P:PART    autoskill with the probability P
     late:PART       Bash first, then autoskill
@@ -38,7 +38,7 @@ Scripts: {"<name>": [[block, ...], ...]}, one list of Anthropic content blocks f
 
 Anthropic's Messages API (/v1/messages) has all of these. OpenAI's Responses (/responses) and
 Chat Completions (/chat/completions) and Gemini's generateContent know text, bash, call,
-errCODE and hang.
+errCODE and hang; Responses also readskill, by a command.
 """
 
 import argparse
@@ -154,6 +154,10 @@ def path_in(turn, name):
     return name if name.startswith("/") else os.path.join(turn.cwd, name)
 
 
+def named(turn):
+    return turn.listed_skill(turn.arg) or turn.arg
+
+
 def play_write(turn):
     path = path_in(turn, turn.arg or "out.txt")
     return [text("I will write it."), use("Write", file_path=path, content="from the mock\n")]
@@ -235,7 +239,7 @@ ONCE = {
     "maybe": play_maybe,
     "read": lambda turn: [use("Read", file_path=turn.arg)],
     "readskill": lambda turn: [
-        use("Read", file_path=path_in(turn, f".claude/skills/{turn.arg}/SKILL.md"))
+        use("Read", file_path=path_in(turn, f".claude/skills/{named(turn)}/SKILL.md"))
     ],
     "skill": lambda turn: [use("Skill", skill=turn.arg)],
     "structured": play_structured,
@@ -311,10 +315,13 @@ def read_messages(body):
     return Turn(body, prompt, number, *scenario_of(prompt))
 
 
-def thin_turn(texts, tools, answered):
+def thin_turn(texts, tools, answered, everything=""):
     prompt = next((t for t in reversed(texts) if "MOCK:" in t), "")
     body = {"tools": [{"name": name} for name in tools]}
     name, arg = scenario_of(prompt)
+    if name == "readskill":  # by a command, as the client's own list says it
+        found = re.search(rf"/({arg}[^/\s]*)/SKILL\.md", everything)
+        name, arg = "bash", f"cat ~/.codex/skills/{found.group(1) if found else arg}/SKILL.md"
     if name not in ("text", "bash", "call", "hang") and not re.fullmatch(r"err\d+", name):
         name = "text"
     return Turn(body, prompt, int(answered and name != "text"), name, arg)
@@ -330,7 +337,8 @@ def read_responses(body):
     ]
     tools = [t.get("name") for t in body.get("tools", []) if t.get("type") == "function"]
     outputs = ("function_call_output", "custom_tool_call_output")
-    return thin_turn(texts, tools, any(item.get("type") in outputs for item in items))
+    answered = any(item.get("type") in outputs for item in items)
+    return thin_turn(texts, tools, answered, json.dumps(body))
 
 
 def write_responses(body, block):
@@ -589,10 +597,10 @@ class Handler(BaseHTTPRequestHandler):
         self.wait(reply.hang)
         for i, block in enumerate(reply.blocks):
             for event in block_events(i, block, reply.pace):
+                if reply.drop and event["type"] == "content_block_stop":
+                    self.close_connection = True
+                    return
                 self.event(event)
-            if reply.drop:
-                self.close_connection = True
-                return
         delta = {"stop_reason": stop, "stop_sequence": None}
         self.event({"type": "message_delta", "delta": delta, "usage": final})
         self.event({"type": "message_stop"})

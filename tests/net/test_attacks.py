@@ -189,9 +189,9 @@ def greeted(steps, answers):
 
 
 @contextlib.contextmanager
-def waiting(lab, opts, steps):
+def waiting(lab, opts, steps, **more):
     """A box that has come to its wait; goes on to its end with go()."""
-    process = lab.start(command(opts, steps))
+    process = lab.start(command(opts, steps), **more)
     lib.read_until(process.stdout, b"waiting\n")
     yield process
 
@@ -203,6 +203,11 @@ def go(process, steps):
 
 
 WAIT = ["wait", "waiting"]
+
+
+def files(pid):
+    """What it has open."""
+    return [os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
 
 
 def broker_of(process):
@@ -347,6 +352,22 @@ def test_host_internal_is_either_loopback(world):
     allow = [word for _, port in NEAR[-2:] for word in ("--allow", f"host.internal:{port}")]
     assert greeted(steps, probe(world, [*SOME, *allow], steps)) == steps
     lib.wait_for(lambda: world.near.heard == NEAR[-2:], "one connection to each", 5)
+
+
+def test_a_service_is_on_the_boxs_own_loopback(world):
+    """The address and port that it has on the host, of both families; nothing else of the host."""
+    steps = [["tcp", "127.0.0.1", 7100], ["tcp", "::1", 7100], ["name", "localhost", 7100]]
+    refused = [["tcp", "127.0.0.1", 7101], ["tcp", "127.0.0.2", 7100], ["tcp", "127.0.0.1", 1]]
+    refused += [step for step in MACHINE if step[1] != "::1" and "127.0.0.1" not in step[1]]
+    said = probe(world, [*LISTED, "--service", "7100"], steps + refused)
+    assert greeted(steps + refused, said) == steps
+    assert set(world.near.heard) == {("127.0.0.1", 7100)}
+    world.near.heard.clear()
+    # The port alone does not open the host: a denial of the host's port wins.
+    opts = [*LISTED, "--service", "7100", "--deny", "host.internal:7100"]
+    assert greeted(steps, probe(world, opts, steps)) == []
+    assert greeted(steps, probe(world, LISTED, steps)) == []
+    assert world.near.heard == []
 
 
 # ---- names ------------------------------------------------------------------------------
@@ -534,8 +555,13 @@ def test_no_broker_before_it_is_asked(world):
 def test_no_descriptor_of_the_network_is_in_the_box(world):
     """They are the broker's alone: not even init has them. The supervisor keeps one: for after it."""
     steps = [PRIVATE[0], WAIT]
-    with waiting(world, SOME, steps) as process:
+    theirs = lib.make_file(lib.current.home / "inherited")
+    file = os.open(theirs, os.O_RDONLY)
+    with waiting(world, SOME, steps, pass_fds=[file]) as process:
+        os.close(file)
         broker = broker_of(process)
+        assert str(theirs) in files(process.pid), "the control"
+        assert str(theirs) not in files(broker)
         near = [process.pid, *arena.descendants(process.pid)]
         held = {pid: sockets(pid) for pid in near}
         ours = held.pop(broker)
@@ -565,11 +591,19 @@ def test_the_broker_killed_means_no_network(world):
     assert lost_in_record(), "the record says so"
 
 
-def test_the_supervisor_killed_means_no_broker(world):
-    """Nor a box: there is nobody left whose network it would be."""
+@pytest.mark.parametrize("stopped", [False, True], ids=["running", "stopped"])
+def test_the_supervisor_killed_means_no_broker(world, stopped):
+    """Nor a box: there is nobody left whose network it would be.
+
+    A broker that somebody has stopped sees no end of its socket.
+    """
     with waiting(world, OPEN, [["keep", HOST, 80], WAIT]) as process:
         near = arena.descendants(process.pid)
-        assert broker_of(process) in near and len(near) >= 3
+        broker = broker_of(process)
+        assert broker in near and len(near) >= 3
+        if stopped:
+            os.kill(broker, signal.SIGSTOP)
+            lib.wait_for(lambda: arena.state(broker) == "T", "the broker to stop")
         os.kill(process.pid, signal.SIGKILL)
         lib.wait_for(lambda: not any(map(arena.state, near)), "the end of all", 10)
 
@@ -649,6 +683,8 @@ for s in all:
     s.send(b"more")
 sys.stdin.readline()
 """
+# A sanitizer keeps a shadow of all memory.
+BROKER_KB = (24 if "ASAN_OPTIONS" in os.environ else 16) * 1024
 MANY = 3000
 
 
@@ -705,7 +741,7 @@ def test_thousands_of_connections(world, descriptors):
     lib.wait_for(lambda: len(taken) >= MANY, "connections outside")
     lib.wait_for(lambda: have_said(taken, b"GET"), "what they say")
     assert established(taken) == len(taken) == MANY
-    assert memory_of(broker) < 16 * 1024
+    assert memory_of(broker) < BROKER_KB
     assert "hello" in probe(world, SOME, GOOD)[0]  # another box
     process.stdin.write(b"\n")
     lib.wait_for(lambda: have_said(taken, b"GETmore"), "what they say later")
@@ -733,12 +769,17 @@ print(broken, time.monotonic() - began)
 
 
 def test_connections_a_second(world):
-    """More than a table full, one after the other: then they wait, and none is lost."""
+    """More than a table full, one after the other: then they wait, and none is lost.
+
+    4096 at once and 300 a second after that take 4.7 seconds. A box on a busy machine may be
+    too slow to meet that limit, and then takes longer.
+    """
     done = world.run(["run", "-y", *SOME, "--", lib.PYTHON, "-c", HURRY, EVIL])
     broken, took = map(float, lib.succeeded(done).split())
-    assert broken == 5500 and 3 < took < 20
+    assert broken == 5500 and took > 4
     records = b"".join(p.read_bytes() for p in lib.current.home.rglob("*.jsonl"))
-    assert b"connections a second" in records and heard(world) == []
+    assert b"connections a second" in records or took > 5
+    assert heard(world) == []
 
 
 GUESS = """
@@ -810,7 +851,7 @@ def test_slow_and_fast_questions(world):
     said = lib.read_until(process.stdout, b"waiting\n", 40)
     broker = broker_of(process)
     assert b"hello" in said
-    assert memory_of(broker) < 16 * 1024 and memory_of(process.pid) < 32 * 1024
+    assert memory_of(broker) < BROKER_KB and memory_of(process.pid) < 32 * 1024
     assert "evil" not in str(asked(world))
     before = pathlib.Path(f"/proc/{broker}/stat").read_text().split()[13:15]
     time.sleep(1)

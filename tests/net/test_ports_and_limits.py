@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import pty
+import re
 import time
 
 import lib
@@ -491,6 +492,24 @@ def test_the_last_line_and_the_way_to_allow_it(lab):
     done = lab.run(["run", "-y", "--allow", HOST, "--", "sh", "-c", script])
     assert b"1 host reached" in done.stderr and b"1 refused: telemetry.example.com" in done.stderr
     assert b"--allow telemetry.example.com" in done.stderr
+
+
+def test_a_private_address_is_named_with_the_option_that_opens_it(lab):
+    """What the last line says is typed, and then the same works."""
+    address = "10.77.0.1"
+    lab.dns({"db.example": [address]})
+    lab.http(address, 5432)
+    command = ["--", "curl", "-sS", "-m", "20", "http://db.example:5432/"]
+    args = ["run", "-y", "--name", "wants-db", "--allow", "db.example:5432"]
+    done = lab.run([*args, *command])
+    assert done.returncode != 0 and not lab.heard("http")
+    assert f"1 refused: db.example ({address}: not a public address)\n" in done.stderr.decode()
+    shown = lib.succeeded(lab.run(["events", "wants-db"])).decode()
+    assert f"  {address}: not a public address\n" in shown
+    offered = re.search(r"to allow it: carrel run (.*) \.\.\.\n", done.stderr.decode())[1]
+    assert offered == f"--allow {address}:5432"
+    lib.succeeded(lab.run([*args, *offered.split(), *command]))
+    assert lab.heard("http")
 
 
 TOLD = f"""

@@ -62,6 +62,21 @@ def test_the_question_about_an_ipv6_address_can_be_answered_as_it_stands(lab):
     lib.wait_for(lambda: lab.heard("http", path="/"), "the request")
 
 
+def test_what_is_denied_is_not_asked_about(lab):
+    """Nobody is made to say yes by being asked often enough; what is only unlisted is asked."""
+    denied, unlisted = "[2606:2800:220::46]", "[2606:2800:220::47]"
+    for address in (denied, unlisted):
+        lab.http(address.strip("[]"), 80)
+    script = f"curl -m 30 http://{denied}/; curl -m 30 http://{unlisted}/; true"
+    opts = ["--name", "both", "--network", "allow", "--ask", "--deny", denied]
+    run = ["run", "-y", *opts, "--", "sh", "-c", script]
+    lib.succeeded(lab.run(run, env={"CARREL_TEST_ASK": "1"}))
+    lines = lib.succeeded(lab.run(["events", "both", "--json"])).splitlines()
+    asked = [line for line in lines if json.loads(line)["event"] == "held"]
+    assert len(asked) == 1 and unlisted.strip("[]").encode() in asked[0], lines
+    assert not lab.heard("http")
+
+
 def test_a_later_denial_is_for_new_connections(lab):
     def echo(connection, entry):
         while got := connection.recv(100):

@@ -98,6 +98,8 @@ static inline struct host host_make(void)
 		.landlock_abi = 6,
 		.ram = 16ULL << 30,
 		.max_pids = 30000,
+		.pids = 20000,
+		.open_files = 1024,
 		.workspace = host_dir("/home/ada/proj"),
 	};
 

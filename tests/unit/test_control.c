@@ -29,7 +29,7 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "run/control.h"
+#include "supervise/control.h"
 #include "state/registry.h"
 
 static char *base;

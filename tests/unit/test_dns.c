@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "net/dns.h"
+#include "net/proto/dns.h"
 
 enum { ID = 0x1234, RD = 0x0100, CD = 0x0010, QR = 0x8000 };
 

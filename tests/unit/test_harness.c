@@ -15,7 +15,7 @@
 #include "harness/harness.h"
 #include "harness/toml.h"
 #include "manifest/manifest.h"
-#include "net/policy.h"
+#include "net/policy/policy.h"
 #include "plan/request.h"
 
 #include <fcntl.h>

@@ -17,7 +17,7 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "run/host-presets.h"
+#include "host/host-presets.h"
 
 static void list_is(const struct preset_list *list, const char *expected)
 {
@@ -165,7 +165,7 @@ static void npm_of_host_is(const char *expected)
 	struct policy_preset presets[2];
 	struct str all = { 0 };
 
-	presets_of_host(presets);
+	presets_of_host("/nowhere", presets);
 	assert_string_equal(presets[0].name, "@npm");
 	assert_string_equal(presets[1].name, "@debian");
 	str_add(&all, "");
@@ -179,7 +179,7 @@ static void npm_is_empty_for(const char *why)
 {
 	struct policy_preset presets[2];
 
-	presets_of_host(presets);
+	presets_of_host("/nowhere", presets);
 	assert_int_equal(presets[0].n, 0);
 	assert_non_null(strstr(presets[0].missing, why));
 }

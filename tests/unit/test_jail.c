@@ -13,6 +13,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -33,7 +34,8 @@
 
 #include "base/fault.h"
 #include "base/mem.h"
-#include "net/jail.h"
+#include "helper/jail.h"
+#include "net/broker/broker.h"
 
 /* Made before the jail, as the broker's are. */
 static int listener = -1, file = -1;
@@ -372,7 +374,7 @@ static void in_child(enum how how, int results[ALL])
 		struct fault f = { 0 };
 
 		if ((how == LANDLOCK_ALONE && !lose_seccomp()) ||
-			(how != FREE && jail_enter(&f) < 0))
+			(how != FREE && jail_enter(&broker_jail, &f) < 0))
 			_exit(1);
 		run_all(results);
 		_exit(send(ends[1], results, ALL * sizeof(int), 0) == ALL * sizeof(int) ? 0
@@ -448,11 +450,95 @@ static void test_landlock_alone(void **state)
 			assert_int_equal(result_of(alone, refused[i].run), refused[i].error);
 }
 
+/* 0, or the line of what is not as it should be. */
+static int look_at_self(bool jailed)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct has[2];
+	struct rlimit core;
+
+	if (syscall(SYS_capget, &head, has) < 0 || getrlimit(RLIMIT_CORE, &core) < 0)
+		return __LINE__;
+	if (!jailed) /* the control: root has them, and anybody can be looked into */
+		return geteuid() == 0 && !has[0].permitted ? __LINE__
+			: prctl(PR_GET_DUMPABLE) != 1      ? __LINE__
+							   : 0;
+	for (int i = 0; i < 2; i++)
+		if (has[i].effective || has[i].permitted || has[i].inheritable)
+			return __LINE__;
+	if (prctl(PR_GET_DUMPABLE) != 0)
+		return __LINE__;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return __LINE__;
+	return core.rlim_cur == 1 && core.rlim_max == 1 ? 0 : __LINE__;
+}
+
+/* What the filter keeps from being asked, and what is left of root's powers without it. */
+static void test_powers(void **state)
+{
+	for (int jailed = 0; jailed <= 1; jailed++) {
+		struct fault f = { 0 };
+		int ends[2], wrong = -1, status;
+		pid_t pid;
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+		pid = fork();
+		if (pid == 0) {
+			if (jailed && (!lose_seccomp() || jail_enter(&broker_jail, &f) < 0))
+				_exit(1);
+			wrong = look_at_self(jailed);
+			_exit(send(ends[1], &wrong, sizeof(wrong), 0) == sizeof(wrong) ? 0 : 1);
+		}
+		close(ends[1]);
+		assert_int_equal(read(ends[0], &wrong, sizeof(wrong)), sizeof(wrong));
+		close(ends[0]);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		assert_int_equal(wrong, 0);
+	}
+}
+
+#if defined(__x86_64__)
+/* By the door of 32-bit programs, where other calls have the numbers of those on the list. */
+static void test_other_entry(void **state)
+{
+	for (int jailed = 0; jailed <= 1; jailed++) {
+		struct fault f = { 0 };
+		pid_t pid = fork();
+		int status;
+
+		if (pid == 0) {
+			long rc = 20; /* getpid */
+
+			if (jailed && jail_enter(&broker_jail, &f) < 0)
+				_exit(1);
+			__asm__ volatile("int $0x80"
+					 : "+a"(rc)
+					 :
+					 : "memory", "r8", "r9", "r10", "r11");
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		/* A kernel without 32-bit emulation raises SIGSEGV before any filter runs. */
+		if (!jailed && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV)
+			return;
+		if (jailed)
+			assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+		else
+			assert_int_equal(status, 0);
+	}
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_jail, set_up),
 		cmocka_unit_test_setup(test_landlock_alone, set_up),
+		cmocka_unit_test(test_powers),
+#if defined(__x86_64__)
+		cmocka_unit_test(test_other_entry),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

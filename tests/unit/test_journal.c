@@ -25,9 +25,9 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "net/event.h"
-#include "net/policy.h"
-#include "run/journal.h"
+#include "net/broker/broker-event.h"
+#include "net/policy/policy.h"
+#include "supervise/journal.h"
 #include "state/boxes.h"
 #include "state/registry.h"
 
@@ -250,6 +250,36 @@ static void test_replaces_and_never_follows(void **state)
 	}
 }
 
+/* A file of the user's under the record's name: not one byte of it is changed. */
+static void test_record_that_is_another_file_too(void **state)
+{
+	const char *victim = path_join(base, "victim");
+	struct stat st;
+	struct journal j;
+	int fd;
+
+	(void)state;
+	open_it(&j, "one");
+	close_it(&j, 0);
+	for (int i = 0; i < 2; i++) {
+		unlink(victim);
+		fd = open(victim, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+		assert_int_equal(write(fd, "precious", 8), 8);
+		assert_int_equal(fchmod(fd, i ? 0666 : 0600), 0);
+		assert_int_equal(close(fd), 0);
+		assert_int_equal(unlink(file_of("one")), 0);
+		assert_int_equal((i ? rename : link)(victim, file_of("one")), 0);
+		open_it(&j, "one");
+		close_it(&j, 0);
+		assert_int_equal(stat(file_of("one"), &st), 0);
+		assert_int_equal(st.st_mode, S_IFREG | 0600);
+		assert_int_equal(st.st_nlink, 1);
+		assert_null(strstr(text_of("one"), "precious"));
+		if (!i)
+			assert_string_equal(fd_read_file(AT_FDCWD, victim, 100), "precious");
+	}
+}
+
 static void test_flush(void **state)
 {
 	struct journal j;
@@ -428,6 +458,55 @@ static void test_summary(void **state)
 		"0 hosts reached, 1 could not be reached: down.example (Connection timed out), "
 		"1 refused: db.example "
 		"(not a public address); the network ended before the box did\n");
+}
+
+/* A name that leads to an address that needs an entry of its own. */
+static void test_summary_of_addresses(void **state)
+{
+	static const struct {
+		const char *name, *address;
+		uint16_t port;
+		enum policy_reason reason;
+		const char *said;
+	} rows[] = {
+		{ "db.example", "10.0.0.5", 5432, POLICY_PRIVATE,
+			"db.example (10.0.0.5: not a public address)\n"
+			"to allow it: carrel run --allow 10.0.0.5:5432 ...\n" },
+		{ "", "192.168.1.1", 443, POLICY_PRIVATE,
+			"192.168.1.1 (not a public address)\n"
+			"to allow it: carrel run --allow 192.168.1.1 ...\n" },
+		{ "db.example", "fd00::5", 443, POLICY_PRIVATE,
+			"db.example (fd00::5: not a public address)\n"
+			"to allow it: carrel run --allow fd00::5 ...\n" },
+		{ "me.example", "8.8.8.8", 80, POLICY_SELF,
+			"me.example (8.8.8.8: an address of this machine)\n"
+			"to allow it: carrel run --allow 8.8.8.8 ...\n" },
+		{ "near.example", "8.8.8.1", 22, POLICY_NEAR,
+			"near.example (8.8.8.1: an address of this machine's network)\n"
+			"to allow it: carrel run --allow 8.8.8.1:22 ...\n" },
+		/* Never opened, and a cloud's metadata. */
+		{ "lo.example", "127.0.0.1", 80, POLICY_PRIVATE,
+			"lo.example (127.0.0.1: not a public address)\n" },
+		{ "meta.example", "169.254.169.254", 80, POLICY_PRIVATE,
+			"meta.example (169.254.169.254: not a public address)\n" },
+		{ "azure.example", "168.63.129.16", 80, POLICY_PRIVATE,
+			"azure.example (168.63.129.16: not a public address)\n" },
+		/* What the address would say is not why. */
+		{ "bad.example", "10.0.0.5", 80, POLICY_DENIED,
+			"bad.example (denied by an entry)\n" },
+	};
+	struct net_event e;
+	struct journal j;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		open_it(&j, "one");
+		e = refused(rows[i].name, rows[i].port, rows[i].reason);
+		e.address = address(rows[i].address);
+		add(&j, e);
+		assert_string_equal(summary(&j),
+			mem_printf("0 hosts reached, 1 refused: %s", rows[i].said));
+	}
 }
 
 /* What is no question for an address is in the record, and no host that was refused. */
@@ -632,10 +711,13 @@ static void test_old_records(void **state)
 	assert_true(boxes_is_old(&all.v[1]));
 	assert_true(boxes_is_old(&all.v[2]));
 	assert_non_null(all.v[3].problem);
-	assert_int_equal(boxes_remove(&all.v[0], &f), -EBUSY);
-	assert_int_equal(boxes_remove(&all.v[1], &f), 0);
-	assert_int_equal(boxes_remove(&all.v[2], &f), -EBUSY);
-	assert_int_equal(boxes_remove(&all.v[3], &f), -EBUSY);
+	/* It was old when all were listed, and a box has written it since. */
+	all.v[0].used = 0;
+	assert_true(boxes_is_old(&all.v[0]));
+	assert_int_equal(boxes_remove(&all.v[0], false, &f), -EBUSY);
+	assert_int_equal(boxes_remove(&all.v[1], false, &f), 0);
+	assert_int_equal(boxes_remove(&all.v[2], false, &f), -EBUSY);
+	assert_int_equal(boxes_remove(&all.v[3], false, &f), -EBUSY);
 	registry_release(&held);
 	assert_int_equal(access(file_of("new"), F_OK), 0);
 	assert_int_equal(access(path_parent(file_of("old")), F_OK), -1);
@@ -648,11 +730,13 @@ int main(void)
 #define TEST(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
 		TEST(test_lines),
 		TEST(test_replaces_and_never_follows),
+		TEST(test_record_that_is_another_file_too),
 		TEST(test_flush),
 		TEST(test_many_and_full),
 		TEST(test_full_of_lookups),
 		TEST(test_write_error),
 		TEST(test_summary),
+		TEST(test_summary_of_addresses),
 		TEST(test_summary_of_lookups),
 		TEST(test_summary_of_limits),
 		TEST(test_datagrams),

@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "net/dns.h"
-#include "net/lookup.h"
+#include "net/proto/dns.h"
+#include "net/proto/lookup.h"
 
 enum { ID = 0x1234, ANSWER = 0x8180, CNAME = 5, QNAME = 12 };
 enum { AN = 6, NS = 8, AR = 10 }; /* where the counts are */
@@ -407,6 +407,8 @@ static void test_ignored(void **state)
 	add_a(NAME, 60, 1);
 	assert_int_equal(lookup_answer(NAME, DNS_A, ID + 1, m.p, m.n, &a), LOOKUP_IGNORE);
 	assert_int_equal(read_as("ww.example.org", DNS_A, &a), LOOKUP_IGNORE);
+	assert_int_equal(read_as("wwx.example.org", DNS_A, &a), LOOKUP_IGNORE);
+	assert_int_equal(read_as("www.example.orh", DNS_A, &a), LOOKUP_IGNORE);
 	assert_int_equal(read_as("www.example.or", DNS_A, &a), LOOKUP_IGNORE);
 	assert_int_equal(read_as("www.example.orga", DNS_A, &a), LOOKUP_IGNORE);
 	assert_int_equal(read_as(NAME, DNS_AAAA, &a), LOOKUP_IGNORE);

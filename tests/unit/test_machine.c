@@ -19,9 +19,9 @@
 #include <sys/socket.h>
 
 #include "base/fault.h"
-#include "net/lookup.h"
-#include "net/machine.h"
-#include "net/policy.h"
+#include "net/proto/lookup.h"
+#include "net/broker/machine.h"
+#include "net/policy/policy.h"
 
 /* What is changed of the kernel's words on their way to machine_own(). */
 static struct {

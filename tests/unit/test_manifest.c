@@ -20,7 +20,7 @@
 #include "base/json-read.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "harness/env.h"
+#include "harness/env-forms.h"
 #include "harness/harness.h"
 #include "manifest/keys.h"
 #include "manifest/manifest.h"

@@ -338,6 +338,58 @@ static void test_match_deep_tree(void **state)
 	assert_true(path_match("**/a/**/a/**/a/**/a", deep));
 }
 
+static void test_patterns_meet(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool meet;
+	} rows[] = {
+		{ "**/.env", "**/.env", true },
+		{ "**/.env.*", "*.local", true },
+		{ "**/.env.*", ".env.t?st", true },
+		{ "**/.env", "packages/*/.env", true },
+		{ "**/.env", "packages/**", true },
+		{ "**/.env", "*", true },
+		{ "**/.env", "**/.env.*", false },
+		{ "**/.env", "**/x.env", false },
+		{ "**/.env", "*.pem", false },
+		{ "a/*/c", "a/b/*", true },
+		{ "a/*/c", "a/b/*/d", false },
+		{ "a/**/c", "a/b/d/[a-c]", true },
+		{ "a/**/c/d", "**/x/*", false },
+		{ "/a/*", "b/*", false },
+		{ "*.c/", "main.?", true },
+		{ "a\\*b*", "a[*]b", true },
+		{ "a\\*b*", "ab?", false },
+		{ "*a*b*c*", "*c*b*a*", true },
+		{ "x*", "*", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		for (int turned = 0; turned < 2; turned++)
+			if (path_patterns_meet(turned ? rows[i].b : rows[i].a,
+				    turned ? rows[i].a : rows[i].b) != rows[i].meet)
+				fail_msg("'%s' and '%s': expected %d", rows[i].a, rows[i].b,
+					rows[i].meet);
+}
+
+/* Stars of both against each other take no time that grows out of hand. */
+static void test_patterns_meet_bounded(void **state)
+{
+	char a[600], b[600];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(a); i++) {
+		a[i] = "*a"[i % 2];
+		b[i] = "*b"[i % 2];
+	}
+	a[599] = 'x';
+	b[599] = 'y';
+	a[598] = b[598] = 'z';
+	assert_false(path_patterns_meet(mem_strndup(a, 600), mem_strndup(b, 600)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -356,6 +408,8 @@ int main(void)
 		cmocka_unit_test(test_match_odd_bytes),
 		cmocka_unit_test(test_match_long_parts),
 		cmocka_unit_test(test_match_deep_tree),
+		cmocka_unit_test(test_patterns_meet),
+		cmocka_unit_test(test_patterns_meet_bounded),
 	};
 
 	alarm(20);

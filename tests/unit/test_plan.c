@@ -816,6 +816,19 @@ static void test_limits(void **state)
 	/* The kernel rounds up to a page, and what is printed is what there is. */
 	r.limits.scratch = 100001;
 	assert_int_equal(resolve(&r, &h).limits.scratch, 2 * 64 * 1024);
+	/* Open files: what the user may have, and what of that a box gets. */
+	static const unsigned long long files[][2] = { { 1024, 704 }, { 256, 128 },
+		{ 640, 320 }, { 641, 321 }, { 4096, 3072 }, { 20000, 15000 }, { 524288, 65536 },
+		{ UINT64_MAX, 65536 } };
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		h.open_files = files[i][0];
+		assert_int_equal(resolve_default(&h).limits.files, files[i][1]);
+	}
+	/* Processes: half of what the user may have now, and never more than at most. */
+	h.pids = 3000;
+	assert_int_equal(resolve_default(&h).limits.pids, 1500);
+	h.max_pids = 1000;
+	assert_int_equal(resolve_default(&h).limits.pids, 1000);
 	h.ram = 25276518001;
 	assert_int_equal(resolve_default(&h).limits.scratch % (64 * 1024), 0);
 }

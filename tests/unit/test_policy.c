@@ -12,7 +12,7 @@
 
 #include "base/fault.h"
 #include "base/mem.h"
-#include "net/policy.h"
+#include "net/policy/policy.h"
 
 static const char *const npm_hosts[] = { "packages.example.org", "packages.example.org:8443" };
 

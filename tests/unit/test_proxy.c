@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "net/proxy.h"
+#include "net/proto/proxy.h"
 
 #define END " HTTP/1.1\r\n\r\n"
 

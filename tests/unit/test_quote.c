@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "net/quote.h"
+#include "net/proto/icmp-quote.h"
 
 enum { OUTER = 0, ICMP = 20, INNER = 28, UDP = 48 };
 

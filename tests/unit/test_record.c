@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "run/record.h"
+#include "supervise/asciicast.h"
 
 static const char checker[] =
 	"import json, sys\n"

@@ -170,6 +170,21 @@ static void test_strict(void **state)
 	registry_release(&b);
 }
 
+/* Somebody cleans up the directory, and another box takes the name: it stays his. */
+static void test_release_of_a_name_that_is_anothers(void **state)
+{
+	struct claim a, b, c;
+
+	assert_string_equal(claim_as("x", CLAIM_STRICT, &a), "x");
+	assert_int_equal(unlink(lock_of("x")), 0);
+	assert_string_equal(claim_as("x", CLAIM_STRICT, &b), "x");
+	registry_release(&a);
+	assert_true(exists(lock_of("x")));
+	assert_null(claim_as("x", CLAIM_STRICT, &c));
+	registry_release(&b);
+	assert_false(exists(lock_of("x")));
+}
+
 static void test_names_that_are_paths(void **state)
 {
 	static const char *const bad[] = { "", ".", "..", "../x", "a/b", ".hidden" };
@@ -721,6 +736,7 @@ int main(void)
 		TEST(test_take_and_release),
 		TEST(test_next),
 		TEST(test_strict),
+		TEST(test_release_of_a_name_that_is_anothers),
 		TEST(test_names_that_are_paths),
 		TEST(test_long_names),
 		TEST(test_all_taken),

@@ -25,7 +25,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "run/relay.h"
+#include "supervise/relay.h"
 
 enum { PLENTY = 3 * 1024 * 1024 + 17 };
 
@@ -191,7 +191,6 @@ static void through(int in[2], int out[2], bool tap, unsigned int delay_us)
 	close(in[0]);
 	assert_int_equal(wait_for(writer), 0);
 	assert_int_equal(wait_for(reader), 0);
-	relay_release(&r);
 }
 
 static void test_pipe_to_pipe(void **state)
@@ -297,7 +296,6 @@ static void pipe_to_file(int flags)
 	lseek(file, 0, SEEK_SET);
 	got = read_all(file, 0);
 	assert_true(got.n == want.n && got.hash == want.hash);
-	relay_release(&r);
 	close(in[0]);
 	close(file);
 }
@@ -375,7 +373,6 @@ static void test_closed_ends(void **state)
 	relay_tap(&r, count_tap, &(struct sum){ 0 });
 	pump(&r);
 	assert_int_equal(r.state, RELAY_EOF);
-	relay_release(&r);
 	close_all_but(-1, (int[]){ null, p[0], p[1] }, 3);
 }
 
@@ -403,7 +400,6 @@ static void reader_leaves(bool tap)
 	close(in[0]);
 	status = wait_for(writer);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE);
-	relay_release(&r);
 	close(out[1]);
 }
 
@@ -506,7 +502,6 @@ static void full_destination(int to, bool tap)
 	assert_int_equal(r.state, RELAY_OPEN);
 	relay_poll(&r, pfd);
 	assert_int_equal(poll(pfd, 2, 0), 0);
-	relay_release(&r);
 	close(in[0]);
 	close(in[1]);
 }
@@ -568,7 +563,6 @@ static void test_terminal_ends(void **state)
 	assert_int_equal(r.err, 0);
 	assert_int_equal(read(out[0], text, sizeof(text)), 3);
 	assert_string_equal(text, "bye");
-	relay_release(&r);
 	close_all_but(-1, (int[]){ master, out[0], out[1] }, 3);
 }
 
@@ -595,7 +589,6 @@ static void test_last_bytes(void **state)
 	assert_int_equal(r.err, 0);
 	assert_int_equal(read(out[0], text, sizeof(text)), 3);
 	assert_string_equal(text, "bye");
-	relay_release(&r);
 	close_all_but(-1, (int[]){ in[0], out[0], out[1] }, 3);
 }
 
@@ -638,7 +631,6 @@ static void test_writer_left_before_us(void **state)
 		close(out[1]);
 		assert_int_equal(read(out[0], text, sizeof(text)), strlen(texts[i]));
 		assert_string_equal(text, texts[i]);
-		relay_release(&r);
 		close_all_but(-1, (int[]){ from, own, out[0] }, 3);
 	}
 }

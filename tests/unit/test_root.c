@@ -28,7 +28,7 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "state/git-files.h"
+#include "git/git-files.h"
 #include "state/root.h"
 
 /* In place of the library's: what a test makes, it makes in one moment. */
@@ -165,6 +165,7 @@ static void assert_noted(const char *dir, const char *root, const char *why)
 		fail_msg("no '%s' in: %s", why, p.note);
 }
 
+#define BROKEN "is no repository that git accepts: "
 #define LONELY "does not point back: this directory has an instance of its own"
 
 static void wait_a_moment(void)
@@ -219,7 +220,7 @@ static void the_innermost_repository_wins(void **state)
 	assert_belongs("r/e", "r", "r/.git");
 }
 
-static void a_broken_git_directory_is_passed_over(void **state)
+static void a_broken_git_directory_ends_the_search(void **state)
 {
 	static const char *const heads[] = { "", "main\n", "ref: heads/main\n",
 		"0123456789\n" };
@@ -228,12 +229,31 @@ static void a_broken_git_directory_is_passed_over(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
 		make_git("r/in/.git");
 		make_file("r/in/.git/HEAD", heads[i]);
-		assert_belongs("r/in", "r", "r/.git");
+		assert_noted("r/in", "r/in", BROKEN);
 	}
 	make_file("r/in/.git/HEAD", "0123456789012345678901234567890123456789\n");
 	assert_belongs("r/in", "r/in", "r/in/.git");
 	assert_int_equal(rmdir(in_top("r/in/.git/refs")), 0);
-	assert_belongs("r/in", "r", "r/.git");
+	assert_noted("r/in", "r/in", BROKEN);
+	/* What is in it belongs to it still; nor is it taken for a bare repository itself. */
+	make_dirs("r/in/deeper");
+	assert_noted("r/in/deeper", "r/in", BROKEN);
+	make_git("r/in");
+	assert_noted("r/in", "r/in", BROKEN);
+}
+
+static void what_never_was_a_repository_binds_nobody(void **state)
+{
+	make_git("r/.git");
+	make_dirs("r/in/.git/other");
+	make_dirs("r/in/one");
+	make_dirs("r/in/two");
+	assert_noted("r/in", "r/in", BROKEN);
+	assert_noted("r/in/one", "r/in/one", BROKEN);
+	assert_noted("r/in/two", "r/in/two", BROKEN);
+	assert_int_equal(rmdir(in_top("r/in/.git/other")), 0);
+	assert_int_equal(rmdir(in_top("r/in/.git")), 0);
+	assert_belongs("r/in/one", "r", "r/.git");
 }
 
 static void worktrees_share_the_repository(void **state)
@@ -303,6 +323,10 @@ static void a_file_may_name_anybody(void **state)
 	assert_noted("liar/sub", "liar", "that directory has an instance of its own");
 	assert_noted("other", "other", LONELY);
 	assert_noted("other", "other", "and boxes there do not see that repository");
+	/* It has a working tree, which is there: another one. */
+	make_dirs("else");
+	make_file("victim.git/config", "[core]\nworktree = ../else\n");
+	assert_noted("other", "other", LONELY);
 	/* Had the victim said so itself: */
 	make_file("victim/.git/config", "[core]\nworktree = ../../liar # mine\n");
 	assert_belongs("liar", "victim", "victim/.git");
@@ -552,9 +576,9 @@ static void nothing_waits_for_a_fifo(void **state)
 {
 	make_git("r/.git");
 	make_fifo("r/a/.git");
-	assert_belongs("r/a", "r", "r/.git");
+	assert_noted("r/a", "r/a", BROKEN);
 	make_fifo("r/b/.git/HEAD");
-	assert_belongs("r/b", "r", "r/.git");
+	assert_noted("r/b", "r/b", BROKEN);
 	make_git("r/c/.git");
 	make_fifo("r/c/.git/commondir");
 	assert_noted("r/c", "r/c", "the commondir file names no git");
@@ -579,14 +603,14 @@ static void devices_are_not_read(void **state)
 	make_link("r/loop/.git", ".git");
 	make_dirs("r/nowhere");
 	make_link("r/nowhere/.git", "/none/here");
-	assert_belongs("r/zero", "r", "r/.git");
-	assert_belongs("r/tty", "r", "r/.git");
-	assert_belongs("r/loop", "r", "r/.git");
-	assert_belongs("r/nowhere", "r", "r/.git");
+	assert_noted("r/zero", "r/zero", BROKEN);
+	assert_noted("r/tty", "r/tty", BROKEN);
+	assert_noted("r/loop", "r/loop", BROKEN);
+	assert_noted("r/nowhere", "r/nowhere", BROKEN);
 	make_dirs("r/head/.git/objects");
 	make_dirs("r/head/.git/refs");
 	make_link("r/head/.git/HEAD", "/dev/zero");
-	assert_belongs("r/head", "r", "r/.git");
+	assert_noted("r/head", "r/head", BROKEN);
 	assert_int_equal(unlink(in_top("r/head/.git/HEAD")), 0);
 	make_link("r/head/.git/HEAD", "refs/heads/main"); /* as old gits had it */
 	assert_belongs("r/head", "r/head", "r/head/.git");
@@ -751,7 +775,7 @@ static void look_at_unreadable_files(void)
 	expect(!strcmp(p.root, in_top("r/in")) && p.note, 2);
 	expect(strstr(p.note, "is none that git can read") != NULL, 3);
 	expect(project_find(in_top("r/other"), &p, &f) == 0, 4);
-	expect(!strcmp(p.root, in_top("r")) && !p.note, 5);
+	expect(!strcmp(p.root, in_top("r/other")) && p.note, 5);
 	/* What cannot be seen is not known to be gone. */
 	expect(project_find(in_top("thief"), &p, &f) == 0, 6);
 	expect(!strcmp(p.root, in_top("thief")) && p.note, 7);
@@ -865,7 +889,7 @@ static void common_dir_of_the_environment(void **state)
 	setenv("GIT_COMMON_DIR", "../q/.git", 1);
 	assert_belongs("r", "q", "q/.git");
 	setenv("GIT_COMMON_DIR", in_top("none"), 1);
-	assert_belongs("r", "r", NULL);
+	assert_noted("r", "r", BROKEN);
 }
 
 static void ceilings(void **state)
@@ -896,7 +920,8 @@ int main(void)
 		TEST(the_id_is_of_the_path),
 		TEST(everything_in_a_repository_is_one_project),
 		TEST(the_innermost_repository_wins),
-		TEST(a_broken_git_directory_is_passed_over),
+		TEST(a_broken_git_directory_ends_the_search),
+		TEST(what_never_was_a_repository_binds_nobody),
 		TEST(worktrees_share_the_repository),
 		TEST(a_repository_that_is_not_named_git_is_its_own_root),
 		TEST(a_submodule_is_a_project),

@@ -206,7 +206,8 @@ static void compare(enum seccomp_program which, uint32_t nr, const uint64_t *arg
 
 /* clang-format off */
 static const uint64_t samples[] = {
-	0, 1, 2, 3, 4, 5, 6, 8, 10, 16, 17, 40, 58, 0x80, 0x102, 0x106, 132, 255, 0x400,
+	0, 1, 2, 3, 4, 5, 6, 8, 10, 16, 17, 40, 58, 0x80, 0x102, 0x106, 132, 255,
+	0x400, 0x402, 0x40f, 0x410,
 	TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS, TIOCGWINSZ, 0x100000000 + TIOCSTI,
 	SOCK_STREAM | SOCK_CLOEXEC, SOCK_RAW | SOCK_NONBLOCK,
 	0x100000000 + AF_VSOCK, 0x100000000 + AF_UNIX,
@@ -350,6 +351,11 @@ struct call {
 		SYS_personality, { persona }, verdict, verdict \
 	}
 
+#define FCNTL(command, verdict)                             \
+	{                                                   \
+		SYS_fcntl, { 0, command }, verdict, verdict \
+	}
+
 static const struct call calls[] = {
 	{ SYS_setns, NO_ARGS, REFUSE(EPERM), ALLOW },
 
@@ -385,6 +391,83 @@ static const struct call calls[] = {
 	IOCTL(0xffffffff00000000 + TIOCSTI, REFUSE(EPERM)),
 	IOCTL(0x8000000000000000 + TIOCLINUX, REFUSE(EPERM)),
 
+	/*
+	 * What follows is written down by number, as the kernel has it: a header may not know
+	 * all of them, and a table that is wrong must not be what says what is right.
+	 */
+	IOCTL(0x5412, REFUSE(EPERM)),       /* TIOCSTI */
+	IOCTL(0x541c, REFUSE(EPERM)),       /* TIOCLINUX */
+	IOCTL(0x541d, REFUSE(EPERM)),       /* TIOCCONS */
+	IOCTL(0x5423, REFUSE(EPERM)),       /* TIOCSETD */
+	IOCTL(0x50009401, REFUSE(EPERM)),   /* btrfs: SNAP_CREATE */
+	IOCTL(0x50009417, REFUSE(EPERM)),   /* SNAP_CREATE_V2 */
+	IOCTL(0x5000940e, REFUSE(EPERM)),   /* SUBVOL_CREATE */
+	IOCTL(0x50009418, REFUSE(EPERM)),   /* SUBVOL_CREATE_V2 */
+	IOCTL(0x7750009417, REFUSE(EPERM)), /* the same, with bits that the kernel drops */
+	IOCTL(0xffffffff50009418, REFUSE(EPERM)), /* as a signed int is passed */
+	IOCTL(0x40049409, ALLOW),                 /* FICLONE, which cp(1) uses */
+	IOCTL(0x80086601, ALLOW),                 /* FS_IOC_GETFLAGS */
+
+#if defined(__x86_64__)
+	{ 90, { 0, 0755 }, ALLOW, ALLOW }, /* chmod */
+	{ 90, { 0, 02755 }, ALLOW, ALLOW },
+	{ 90, { 0, 04755 }, REFUSE(EPERM), REFUSE(EPERM) },
+	{ 90, { 04755, 0755, 04755 }, ALLOW, ALLOW },
+#endif
+	{ SYS_fchmod, { 0, 02755 }, ALLOW, ALLOW },
+	{ SYS_fchmod, { 0, 04000 }, REFUSE(EPERM), REFUSE(EPERM) },
+	{ SYS_fchmod, { 0, 0x100000000 + 06711 }, REFUSE(EPERM), REFUSE(EPERM) },
+	{ SYS_fchmodat, { 0, 04755, 02755 }, ALLOW, ALLOW },
+	{ SYS_fchmodat, { 0, 0, 04755 }, REFUSE(EPERM), REFUSE(EPERM) },
+	{ 452, { 0, 04755, 02755 }, ALLOW, ALLOW }, /* fchmodat2 */
+	{ 452, { 0, 0, 04755, 0x1000 }, REFUSE(EPERM), REFUSE(EPERM) },
+	{ 452, { 0, 0, 0xffffffff00000000 + 04000 }, REFUSE(EPERM), REFUSE(EPERM) },
+
+	/* 4 is the limit on core files, 7 that on open files. Refused with success. */
+	{ SYS_setrlimit, { 4, 0x1000 }, REFUSE(0), REFUSE(0) },
+	{ SYS_setrlimit, { 0x500000004, 0x1000 }, REFUSE(0), REFUSE(0) },
+	{ SYS_setrlimit, { 7, 0x1000 }, ALLOW, ALLOW },
+	{ SYS_prlimit64, { 0, 4, 0, 0x1000 }, ALLOW, ALLOW },
+	{ SYS_prlimit64, { 0, 4, 0x1000, 0 }, REFUSE(0), REFUSE(0) },
+	{ SYS_prlimit64, { 0, 4, 0x7f0000000000, 0 }, REFUSE(0), REFUSE(0) },
+	{ SYS_prlimit64, { 4, 7, 0x1000, 0 }, ALLOW, ALLOW },
+
+	{ SYS_clone, { 0x00020000 }, REFUSE(EPERM), ALLOW }, /* CLONE_NEWNS */
+	{ SYS_clone, { 0x02000000 }, REFUSE(EPERM), ALLOW }, /* NEWCGROUP */
+	{ SYS_clone, { 0x04000000 }, REFUSE(EPERM), ALLOW }, /* NEWUTS */
+	{ SYS_clone, { 0x08000000 }, REFUSE(EPERM), ALLOW }, /* NEWIPC */
+	{ SYS_clone, { 0x10000000 }, REFUSE(EPERM), ALLOW }, /* NEWUSER */
+	{ SYS_clone, { 0x20000000 }, REFUSE(EPERM), ALLOW }, /* NEWPID */
+	{ SYS_clone, { 0x40000000 }, REFUSE(EPERM), ALLOW }, /* NEWNET */
+	{ SYS_clone, { 0x80000000 }, ALLOW, ALLOW },         /* IO */
+	{ SYS_unshare, { 0x02000000 }, REFUSE(EPERM), ALLOW },
+	{ SYS_unshare, { 0x04000000 }, REFUSE(EPERM), ALLOW },
+	{ SYS_unshare, { 0x08000000 }, REFUSE(EPERM), ALLOW },
+	{ SYS_unshare, { 0x20000000 }, REFUSE(EPERM), ALLOW },
+	{ SYS_unshare, { 0x40000000 }, REFUSE(EPERM), ALLOW },
+
+	FCNTL(0, ALLOW),             /* F_DUPFD */
+	FCNTL(4, ALLOW),             /* F_SETFL */
+	FCNTL(6, ALLOW),             /* F_SETLK */
+	FCNTL(8, ALLOW),             /* F_SETOWN */
+	FCNTL(10, ALLOW),            /* F_SETSIG */
+	FCNTL(16, ALLOW),            /* F_GETOWN_EX */
+	FCNTL(38, ALLOW),            /* F_OFD_SETLKW */
+	FCNTL(1024, REFUSE(EINVAL)), /* F_SETLEASE */
+	FCNTL(0x100000000 + 1024, REFUSE(EINVAL)),
+	FCNTL(1025, ALLOW),          /* F_GETLEASE */
+	FCNTL(1026, REFUSE(EINVAL)), /* F_NOTIFY */
+	FCNTL(0xffffffff00000000 + 1026, REFUSE(EINVAL)),
+	FCNTL(1030, ALLOW),          /* F_DUPFD_CLOEXEC */
+	FCNTL(1031, ALLOW),          /* F_SETPIPE_SZ */
+	FCNTL(1033, ALLOW),          /* F_ADD_SEALS */
+	FCNTL(1038, ALLOW),          /* F_SET_FILE_RW_HINT */
+	FCNTL(1039, REFUSE(EINVAL)), /* F_GETDELEG */
+	FCNTL(1040, REFUSE(EINVAL)), /* F_SETDELEG */
+	FCNTL(64, REFUSE(EINVAL)),
+	FCNTL(2048, REFUSE(EINVAL)),
+	FCNTL(UINT32_MAX, REFUSE(EINVAL)),
+
 	PERSONALITY(0, ALLOW),
 	PERSONALITY(8, ALLOW),
 	PERSONALITY(0x20000, ALLOW),
@@ -410,6 +493,21 @@ static const struct call calls[] = {
 	SOCKET(AF_INET, SOCK_STREAM, 132, REFUSE(EPROTONOSUPPORT)),   /* SCTP */
 	SOCKET(AF_INET, SOCK_STREAM, 0x106, REFUSE(EPROTONOSUPPORT)), /* MPTCP */
 	SOCKET(AF_INET, SOCK_STREAM, 256, REFUSE(EPROTONOSUPPORT)),   /* SMC */
+	SOCKET(2, 2, 136, REFUSE(EPROTONOSUPPORT)),                   /* UDP-Lite */
+	SOCKET(10, 2, 136, REFUSE(EPROTONOSUPPORT)),                  /* over IPv6 */
+	SOCKET(2, 2, 0x500000088, REFUSE(EPROTONOSUPPORT)), /* with bits that are dropped */
+	SOCKET(2, 6, 33, REFUSE(EPERM)),                    /* DCCP, by its own type */
+	SOCKET(2, 1, 33, REFUSE(EPROTONOSUPPORT)),          /* DCCP */
+	SOCKET(2, 2, 115, REFUSE(EPROTONOSUPPORT)),         /* L2TP */
+	SOCKET(2, 2, 2, REFUSE(EPROTONOSUPPORT)),           /* IGMP */
+	SOCKET(2, 3, 0, REFUSE(EPERM)),                     /* raw */
+	SOCKET(2, 10, 0, REFUSE(EPERM)),                    /* SOCK_PACKET */
+	SOCKET(10, 0x80003, 58, REFUSE(EPERM)),             /* raw ICMPv6, close-on-exec */
+	SOCKET(40, 1, 0, REFUSE(EAFNOSUPPORT)),             /* vsock */
+	SOCKET(38, 5, 0, REFUSE(EAFNOSUPPORT)),             /* the kernel's ciphers */
+	SOCKET(44, 3, 0, REFUSE(EAFNOSUPPORT)),             /* XDP */
+	SOCKET(16, 3, 15, REFUSE(EAFNOSUPPORT)),            /* netlink: uevents */
+	SOCKET(16, 3, 16, REFUSE(EAFNOSUPPORT)),            /* netlink: generic */
 	SOCKET(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0, ALLOW),
 	SOCKET(AF_NETLINK, SOCK_RAW, 9, REFUSE(EAFNOSUPPORT)),  /* audit */
 	SOCKET(AF_NETLINK, SOCK_RAW, 12, REFUSE(EAFNOSUPPORT)), /* netfilter */

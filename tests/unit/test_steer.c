@@ -10,10 +10,10 @@
 
 #include <string.h>
 
-#include "net/event.h"
-#include "net/policy.h"
+#include "net/broker/broker-event.h"
+#include "net/policy/policy.h"
 #include "plan/plan.h"
-#include "run/steer.h"
+#include "supervise/control-serve.h"
 #include "base/fault.h"
 
 static struct steer s;
@@ -21,8 +21,8 @@ static struct policy policy, known;
 
 static int set_up(void **state)
 {
-	static const struct plan plan = { .name = "box" };
-	static struct broker_link link = { .policy = &policy, .known = &known };
+	static const struct plan plan = { .name = "box", .policy = &policy };
+	static struct broker_link link = { .plan = &plan, .known = &known };
 
 	(void)state;
 	policy_init(&policy, false);

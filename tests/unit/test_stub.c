@@ -16,7 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -27,11 +29,11 @@
 
 #include "base/fault.h"
 #include "base/path.h"
-#include "box/native/stub.h"
+#include "box/stubs.h"
 #include "box/stub.h"
 #include "plan/plan.h"
 
-static char dir[64];
+static char dir[64], states[64];
 
 static const char *in_dir(const char *name)
 {
@@ -41,6 +43,11 @@ static const char *in_dir(const char *name)
 static int set_up(void **state)
 {
 	strcpy(dir, "/tmp/carrel-stub-XXXXXX");
+	strcpy(states, "/tmp/carrel-state-XXXXXX");
+	if (!mkdtemp(states))
+		return -1;
+	setenv("XDG_RUNTIME_DIR", states, 1);
+	unsetenv("HOME");
 	return mkdtemp(dir) && mkdir(in_dir("sub"), 0700) == 0 ? 0 : -1;
 }
 
@@ -93,6 +100,12 @@ static int tear_down(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		unlink(in_dir(names[i]));
 	rmdir(in_dir("sub"));
+	unlink(path_join(states, "carrel/stubs.seats"));
+	rmdir(path_join(states, "carrel"));
+	unlink(path_join(states, "other/carrel/stubs.seats"));
+	rmdir(path_join(states, "other/carrel"));
+	rmdir(path_join(states, "other"));
+	rmdir(states);
 	return rmdir(dir);
 }
 
@@ -124,6 +137,7 @@ static void supervise(const struct box *box, int order, int answer)
 	bool told;
 
 	mem_own();
+	prctl(PR_SET_NAME, "carrel", 0, 0, 0);
 	a.rc = stubs_make(&box->plan, box->pidfd, &stubs, &a.fault);
 	a.none = !stubs;
 	(void)!write(answer, &a, sizeof(a));
@@ -258,6 +272,194 @@ static void test_make_and_remove(void **state)
 	assert_false(present("a") || present("sub/a") || present("text"));
 }
 
+static void box_protect_dir(struct box *box, const char *name, bool inner)
+{
+	vec_push(&box->plan.places,
+		((struct place){ .kind = inner ? PLACE_PIN : PLACE_STUB,
+			.source = in_dir(name),
+			.dir = true,
+			.stub = inner }));
+}
+
+static mode_t mode_of(const char *name)
+{
+	struct stat st;
+
+	assert_int_equal(lstat(in_dir(name), &st), 0);
+	return st.st_mode;
+}
+
+/* A directory, with one in it that the box may write to. */
+static void test_directories(void **state)
+{
+	struct box box = box_start();
+
+	box_protect_dir(&box, "a", false);
+	box_protect_dir(&box, "a/inner", true);
+	assert_int_equal(box_make(&box), 0);
+	assert_true(is_stub("a") && is_stub("a/inner"));
+	assert_true(S_ISDIR(mode_of("a")) && S_ISDIR(mode_of("a/inner")));
+	box_end(&box);
+	assert_false(present("a"));
+}
+
+/* Somebody puts something into it: theirs from then on, and no surprise. */
+static void test_directory_that_was_used(void **state)
+{
+	struct box box = box_start();
+
+	box_protect_dir(&box, "a", false);
+	box_protect_dir(&box, "a/inner", true);
+	assert_int_equal(box_make(&box), 0);
+	write_file("a/file", "mine", 0644);
+	assert_false(is_stub("a"));
+	assert_false(box_end(&box));
+	check_file("a/file", "mine");
+	assert_false(present("a/inner"));
+	assert_int_equal(mode_of("a") & 07777, 0755);
+	unlink(in_dir("a/file"));
+	rmdir(in_dir("a"));
+}
+
+/* Somebody of this name has locked the directory itself, as a box can too. */
+static pid_t lock_dir(const char *name, int how)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		prctl(PR_SET_NAME, name, 0, 0, 0);
+		if (fd >= 0 && flock(fd, how | LOCK_NB) == 0)
+			(void)!write(ready[1], "", 1);
+		close(ready[1]);
+		for (;;)
+			pause();
+	}
+	children[children_n++] = pid;
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void test_a_lock_on_the_directory_is_in_nobodys_way(void **state)
+{
+	pid_t locker = lock_dir("other", LOCK_EX);
+	struct box box = box_start();
+
+	box_protect(&box, "a", NULL);
+	assert_int_equal(box_make(&box), 0);
+	assert_true(is_stub("a"));
+	box_end(&box);
+	assert_false(present("a"));
+	child_end(locker, true);
+}
+
+/* Where there is no such directory, it is all there is; and other carrels go by it. */
+static void test_a_lock_on_the_directory_alone(void **state)
+{
+	pid_t locker = lock_dir("other", LOCK_EX);
+	struct box box = box_start(), other = box_start();
+
+	unsetenv("XDG_RUNTIME_DIR");
+	box_protect(&box, "a", NULL);
+	assert_int_equal(box_make(&box), -EWOULDBLOCK);
+	assert_false(present("a"));
+	box_end(&box);
+	child_end(locker, true);
+
+	box = box_start();
+	box_protect(&box, "a", NULL);
+	box_protect(&other, "a", NULL);
+	assert_int_equal(box_make(&box), 0);
+	setenv("XDG_RUNTIME_DIR", states, 1);
+	assert_int_equal(box_make(&other), 0);
+	box_end(&other);
+	assert_true(is_stub("a"));
+	box_end(&box);
+	assert_false(present("a"));
+}
+
+/* Two that do not see each other's seats. */
+static void test_two_runtime_directories(void **state)
+{
+	struct box first = box_start(), second = box_start();
+
+	box_protect(&first, "a", NULL);
+	box_protect(&second, "a", NULL);
+	assert_int_equal(box_make(&first), 0);
+	setenv("XDG_RUNTIME_DIR", path_join(states, "other"), 1);
+	assert_int_equal(box_make(&second), 0);
+	box_end(&second);
+	assert_true(is_stub("a"));
+	box_end(&first);
+	assert_false(present("a"));
+}
+
+/* A box that has their directory read-only cannot open them. */
+static void test_the_seats_cannot_be_read(void **state)
+{
+	struct box box = box_start();
+	struct stat st;
+
+	box_protect(&box, "a", NULL);
+	assert_int_equal(box_make(&box), 0);
+	assert_int_equal(stat(path_join(states, "carrel/stubs.seats"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0200);
+	box_end(&box);
+}
+
+/* As a power cut leaves them; and such as people make. */
+static void test_leftover_directories(void **state)
+{
+	static const mode_t theirs[] = { 0755, 0700, 01777, 01775, 0 };
+	struct box box = box_start();
+
+	assert_int_equal(mkdir(in_dir("a"), 0700), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(theirs); i++) {
+		assert_int_equal(chmod(in_dir("a"), theirs[i]), 0);
+		assert_false(is_stub("a"));
+	}
+	assert_int_equal(chmod(in_dir("a"), 01755), 0);
+	assert_true(is_stub("a"));
+	box_protect_dir(&box, "a", false);
+	assert_int_equal(box_make(&box), 0);
+	box_end(&box);
+	assert_false(present("a"));
+}
+
+/* Other directories of the same look are nobody's business. */
+static void test_directory_of_another_name_stays(void **state)
+{
+	struct box box = box_start();
+
+	assert_int_equal(mkdir(in_dir("b"), 0700), 0);
+	assert_int_equal(chmod(in_dir("b"), 01755), 0);
+	box_protect_dir(&box, "a", false);
+	assert_int_equal(box_make(&box), 0);
+	box_end(&box);
+	assert_true(present("b") && !present("a"));
+	rmdir(in_dir("b"));
+}
+
+static void test_directory_and_a_killed_supervisor(void **state)
+{
+	struct box box = box_start();
+
+	box_protect_dir(&box, "a", false);
+	box_protect_dir(&box, "a/inner", true);
+	assert_int_equal(box_make(&box), 0);
+	kill_supervisor(&box);
+	assert_true(is_stub("a"));
+	box_end(&box);
+	wait_gone("a");
+}
+
 static void test_nothing_to_do(void **state)
 {
 	struct box box = box_start();
@@ -328,6 +530,22 @@ static void test_leftover_is_recognised(void **state)
 	assert_int_equal(box_make(&box), 0);
 	box_end(&box);
 	assert_false(present("a") || present("text"));
+}
+
+/* Only root can make such a file here; whoever has made it, no box of ours has. */
+static void test_another_users_is_no_stub(void **state)
+{
+	if (geteuid() != 0)
+		return;
+	assert_int_equal(mknod(in_dir("socket"), S_IFSOCK, 0), 0);
+	write_file("text", ".\n", 01444);
+	assert_true(is_stub("socket") && is_stub("text"));
+	assert_int_equal(chown(in_dir("socket"), 54321, 54321), 0);
+	assert_int_equal(chown(in_dir("text"), 54321, 54321), 0);
+	assert_int_equal(chmod(in_dir("text"), 01444), 0);
+	assert_false(is_stub("socket") || is_stub("text"));
+	assert_int_equal(unlink(in_dir("socket")), 0);
+	assert_int_equal(unlink(in_dir("text")), 0);
 }
 
 /* Another box ended between two looks: what was seen was a stub all the same. */
@@ -549,10 +767,20 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(test_make_and_remove),
+		TEST(test_directories),
+		TEST(test_directory_that_was_used),
+		TEST(test_a_lock_on_the_directory_is_in_nobodys_way),
+		TEST(test_a_lock_on_the_directory_alone),
+		TEST(test_two_runtime_directories),
+		TEST(test_the_seats_cannot_be_read),
+		TEST(test_leftover_directories),
+		TEST(test_directory_of_another_name_stays),
+		TEST(test_directory_and_a_killed_supervisor),
 		TEST(test_nothing_to_do),
 		TEST(test_two_boxes),
 		TEST(test_two_boxes_with_other_names),
 		TEST(test_leftover_is_recognised),
+		TEST(test_another_users_is_no_stub),
 		TEST(test_gone_since_it_was_seen),
 		TEST(test_foreign_files_stay),
 		TEST(test_real_sockets_are_no_stubs),

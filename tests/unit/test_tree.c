@@ -24,7 +24,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "state/tree.h"
+#include "overlay/tree.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
@@ -381,6 +381,22 @@ static void test_links_are_bait(void **state)
 	assert_false(exists("bait"));
 }
 
+/* What has taken the place of a directory since it was looked at is not entered. */
+static void test_links_are_not_entered(void **state)
+{
+	int top, fd;
+
+	dir("in"), dir("in/bait");
+	assert_int_equal(symlink(at("in/bait"), at("in/link")), 0);
+	top = opened("in");
+	assert_int_equal(tree_open(top, "link"), -1);
+	assert_true(errno == ENOTDIR || errno == ELOOP);
+	fd = tree_open(top, "bait");
+	assert_true(fd >= 0);
+	close(fd);
+	close(top);
+}
+
 /* Deeper than a process has descriptors, and than a path may be long. */
 static void make_deep(const char *top, int depth)
 {
@@ -502,6 +518,7 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(test_closed_directories, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_links_are_bait, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_links_are_not_entered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_deep_trees, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_remove_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_journals, setup, teardown),

@@ -20,7 +20,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "plan/request.h"
-#include "run/user-hosts.h"
+#include "host/user-hosts.h"
 
 static char *base;
 

@@ -25,7 +25,8 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "run/walk.h"
+#include "host/walk-cache.h"
+#include "host/walk.h"
 
 enum { NORMAL_USER = 12345 };
 
@@ -99,7 +100,7 @@ static enum walk_next note(void *ctx, const struct walk_entry *entry)
 
 	s->n++;
 	if (strcmp(path_base(entry->rel), entry->name) ||
-		fstatat(entry->dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		fstatat(walk_dir(entry), entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		S_ISDIR(st.st_mode) != entry->is_dir)
 		s->orderly = false;
 	if (s->len + strlen(entry->rel) + 3 > sizeof(s->text))
@@ -144,7 +145,8 @@ static struct seen *walk(const char *root, walk_visit *visit, const char *skip)
 		struct visitor v = { .seen = s, .skip = skip };
 
 		as_normal_user();
-		s->rc = walk_tree(root, visit, &v, &s->fault);
+		s->rc = walk_tree(&(struct walk_how){ .root = root, .visit = visit, .ctx = &v },
+			&s->fault);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -352,8 +354,8 @@ static enum walk_next swap_for_link(void *ctx, const struct walk_entry *entry)
 	s->seen->n++;
 	if (!s->done && !strcmp(entry->rel, "a")) {
 		s->done = true;
-		if (renameat(entry->dir, "a", entry->dir, "b") < 0 ||
-			symlinkat("/etc", entry->dir, "a") < 0)
+		if (renameat(walk_dir(entry), "a", walk_dir(entry), "b") < 0 ||
+			symlinkat("/etc", walk_dir(entry), "a") < 0)
 			_exit(3);
 	}
 	return WALK_ON;
@@ -372,13 +374,65 @@ static void test_directory_swapped_for_link(void **state)
 		struct swap swap = { .seen = s };
 
 		as_normal_user();
-		s->rc = walk_tree(top, swap_for_link, &swap, &s->fault);
+		s->rc = walk_tree(&(struct walk_how){ .root = top,
+					  .visit = swap_for_link,
+					  .ctx = &swap },
+			&s->fault);
 		_exit(swap.done ? 0 : 4);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_int_equal(s->rc, 0);
-	assert_true(s->n <= 3); /* nothing of /etc */
+	assert_int_equal(s->rc, -ELOOP); /* what was in it may be anywhere: no absence */
+	assert_true(s->n <= 3);          /* nothing of /etc */
+}
+
+/* A clock that counts in seconds may hide what changed in the second of the walk, or before. */
+static void test_what_was_just_changed_is_not_trusted(void **state)
+{
+	struct walk_cache c = { .usable = true, .dev = 7, .begun = { 1000, 500 } };
+	struct stat st = { .st_dev = 7, .st_ctim = { 997, 999999999 } };
+
+	(void)state;
+	assert_true(walk_cache_trusts(&c, &st));
+	for (int late = 998; late <= 1003; late++) {
+		st.st_ctim = (struct timespec){ late, 0 };
+		assert_false(walk_cache_trusts(&c, &st));
+	}
+	st = (struct stat){ .st_dev = 8, .st_ctim = { 1, 0 } };
+	assert_false(walk_cache_trusts(&c, &st));
+	st.st_dev = 7;
+	assert_true(walk_cache_trusts(&c, &st));
+	c.usable = false;
+	assert_false(walk_cache_trusts(&c, &st));
+}
+
+/* Each of the numbers by which a directory is known. */
+static void test_a_directory_is_known_by_all_of_it(void **state)
+{
+	const struct walk_cache c = { .usable = true, .dev = 7 };
+	const struct walk_known_dir d = {
+		.inode = 5, .ctime = 100, .ctime_ns = 1, .mtime = 200, .mtime_ns = 2
+	};
+	const struct stat same = { .st_mode = S_IFDIR | 0755,
+		.st_dev = 7,
+		.st_ino = 5,
+		.st_ctim = { 100, 1 },
+		.st_mtim = { 200, 2 } };
+	struct stat st[7];
+
+	(void)state;
+	assert_true(walk_cache_holds(&c, &d, &same));
+	for (size_t i = 0; i < ARRAY_SIZE(st); i++)
+		st[i] = same;
+	st[0].st_mode = S_IFREG | 0755;
+	st[1].st_dev++;
+	st[2].st_ino++;
+	st[3].st_ctim.tv_sec++;
+	st[4].st_ctim.tv_nsec++;
+	st[5].st_mtim.tv_sec++;
+	st[6].st_mtim.tv_nsec++;
+	for (size_t i = 0; i < ARRAY_SIZE(st); i++)
+		assert_false(walk_cache_holds(&c, &d, &st[i]));
 }
 
 int main(void)
@@ -397,6 +451,8 @@ int main(void)
 		TEST(test_too_deep),
 		TEST(test_wide),
 		TEST(test_directory_swapped_for_link),
+		cmocka_unit_test(test_what_was_just_changed_is_not_trusted),
+		cmocka_unit_test(test_a_directory_is_known_by_all_of_it),
 	};
 
 	alarm(100);

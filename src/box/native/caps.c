@@ -1,6 +1,4 @@
-/*
- * box/native/caps.c - no capability in any set, and none to be gained
- */
+/* box/native/caps.c - drop all capabilities, for good */
 #include "box/native/native.h"
 #include "base/fault.h"
 
@@ -11,9 +9,9 @@
 #include <unistd.h>
 
 /*
- * The bounding set, which takes a call for each: while init would only wait for the plan. It
- * bounds what a program can gain when it is executed, not what init itself has, and it takes
- * a capability to drop one. EINVAL: past the last.
+ * The bounding set needs one call per capability, so it is dropped while init would only wait
+ * for the plan. It limits what a program can gain by execve(2), not what init itself has, and
+ * dropping needs a capability. EINVAL: past the last.
  */
 int step_bounds(struct native *n, struct fault *f)
 {
@@ -35,8 +33,8 @@ int step_caps(struct native *n, struct fault *f)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return fault_set(f, errno, "set no_new_privs");
 	/*
-	 * init keeps a copy of the supervisor's memory, host environment and all: not for
-	 * ptrace, /proc/1/mem or /proc/1/exe (CVE-2019-5736) from the box.
+	 * init holds a copy of the supervisor's memory with the host's environment. The box
+	 * must not reach it by ptrace, /proc/1/mem or /proc/1/exe (CVE-2019-5736).
 	 */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return fault_set(f, errno, "make init unreadable");

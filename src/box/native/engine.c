@@ -2,23 +2,25 @@
  * box/native/engine.c - the native engine: the step table, and the supervisor's side
  *
  * Theory of operation. clone3(2) makes init, which goes down the table; the order is the
- * design. Meanwhile the supervisor makes the plan, if it has none yet, and the stubs, and tells
- * when each is there; then it waits for one of two words on the control socket: a fault, or
- * that the command runs. Both ends close their copy of the other's end, so either sees at once
- * when the other is gone; init also asks the kernel to be killed with the supervisor.
+ * design. Meanwhile the supervisor makes the plan, if it has none yet, and the stubs, and
+ * reports each to init. Then it waits for one of two messages on the control socket: a fault,
+ * or that the command runs. Each side closes its copy of the other's end, so it sees at once
+ * when the other is gone. init also asks the kernel to be killed with the supervisor.
  */
 #include "box/engine.h"
 #include "box/steps.h"
 #include "box/native/native.h"
 #include "box/native/seccomp.h"
-#include "box/native/stub.h"
+#include "box/stubs.h"
 #include "box/native/sys.h"
 #include "plan/plan.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/sched.h>
 #include <poll.h>
@@ -27,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -74,8 +77,8 @@ int step_seccomp(struct native *n, struct fault *f)
 /* --- namespaces ------------------------------------------------------------------ */
 
 /*
- * The supervisor makes the two that decide who and where init is; all others init makes for
- * itself, while the supervisor goes on. The network's is made by neither (see net.c).
+ * The supervisor makes the two namespaces that init is cloned into. init makes the others
+ * itself while the supervisor goes on. Neither makes the network's (see net.c).
  */
 enum { FIRST = CLONE_NEWUSER | CLONE_NEWPID, LATER = ~(FIRST | CLONE_NEWNET) };
 
@@ -107,21 +110,23 @@ static const struct step steps[] = {
 	{ "fds", step_fds }, /* first: CVE-2024-21626 */
 	{ "namespaces", step_namespaces },
 	{ "userns", step_userns },
-	{ "bounds", step_bounds }, /* long, and nothing hangs on it: before the wait */
+	{ "bounds", step_bounds }, /* slow and independent: before the wait */
 	{ "root", step_root },
-	{ "own", step_own },         /* what needs no plan */
-	{ "plan", step_await_plan }, /* made by the supervisor meanwhile */
-	{ "places", step_places },   /* waits in between for the stubs, that are made too */
+	{ "own", step_own },         /* places that need no plan */
+	{ "plan", step_await_plan }, /* the supervisor makes it meanwhile */
+	{ "places",
+		step_places }, /* waits in between for the stubs, which are made meanwhile */
 	{ "pivot", step_pivot },
 	{ "hostname", step_hostname },
 	{ "limits", step_limits },
 	{ "terminal", step_terminal }, /* needs the box's /dev/pts */
-	{ "rules", step_rules },       /* Landlock's, by the paths of the box */
-	{ "net", step_net },           /* as late as possible: it is made beside the mounts */
-	{ "caps", step_caps },         /* after all that needs them */
+	{ "rules", step_rules },       /* Landlock rules, by paths of the box */
+	{ "net", step_net },           /* as late as possible: it is made during the mounts */
+	{ "caps", step_caps },         /* after everything that needs them */
 	{ "landlock", step_landlock }, /* after mounting, which it forbids */
-	{ "seccomp", step_seccomp },   /* last: everything before would be refused */
-	{ "go", step_await_go },       /* the supervisor is ready for what the command does */
+	{ "seccomp", step_seccomp },   /* last of the walls: all before would be refused */
+	{ "renames", step_renames },   /* a report, not a refusal: on top of the list */
+	{ "go", step_await_go },       /* the supervisor is ready for the command */
 	{ "exec", step_exec },
 };
 
@@ -131,15 +136,23 @@ const char *native_step_name(size_t i)
 }
 
 #ifdef CARREL_TEST_HOOKS
-/* Test builds only: fail at the step that the environment names, or wait before it. */
+/*
+ * Test builds only: fail at the step that the environment names, or wait before it, for ever or
+ * until a file exists. Another file, beside that one, tells that init has come so far.
+ */
 static int test_hook(const char *step, struct fault *f)
 {
 	const char *fail = getenv("CARREL_TEST_FAIL"), *stop = getenv("CARREL_TEST_STOP");
+	const char *until = getenv("CARREL_TEST_UNTIL");
 
 	if (fail && !strcmp(fail, step))
 		return fault_set(f, EIO, "fail on purpose");
-	for (int i = 0; i < 300 && stop && !strcmp(stop, step); i++)
-		poll(NULL, 0, 1000);
+	if (!stop || strcmp(stop, step) != 0)
+		return 0;
+	if (until)
+		mknodat(AT_FDCWD, mem_printf("%s.here", until), S_IFREG | 0600, 0);
+	for (int i = 0; i < 30000 && (!until || access(until, F_OK) < 0); i++)
+		poll(NULL, 0, 10);
 	return 0;
 }
 #else
@@ -150,65 +163,23 @@ static int test_hook(const char *step, struct fault *f)
 }
 #endif
 
-/* --- on two processors ----------------------------------------------------------- */
-
-/*
- * Where the supervisor is, and where else init may be. Looked up before there are two who
- * change it.
- */
-struct seats {
-	unsigned int here;
-	cpu_set_t all, others; /* others: none where there is one processor */
-};
-
-static void find_seats(struct seats *ret)
-{
-	CPU_ZERO(&ret->others);
-	/* No sched_getcpu(), which looks for itself in the vDSO first. */
-	if (syscall(SYS_getcpu, &ret->here, NULL, NULL) < 0 || ret->here >= CPU_SETSIZE ||
-		sched_getaffinity(0, sizeof(ret->all), &ret->all) < 0)
-		return;
-	ret->others = ret->all;
-	CPU_CLR(ret->here, &ret->others);
-}
-
-/*
- * Beside the supervisor, not behind it: the scheduler of a virtual machine may fill one
- * processor before it wakes another, and init would begin when the plan is made, or the plan
- * when init waits for it, and not both at once. It may go where it likes from then on.
- */
-static void set_apart(pid_t pid, const struct seats *seats)
-{
-	if (CPU_COUNT(&seats->others) == 0)
-		return;
-	sched_setaffinity(pid, sizeof(seats->others), &seats->others);
-	sched_setaffinity(pid, sizeof(seats->all), &seats->all);
-}
-
-/* To move init before it has run is cheap, so the supervisor does; unless init came first. */
-static void set_self_apart(const struct seats *seats)
-{
-	unsigned int here;
-
-	if (syscall(SYS_getcpu, &here, NULL, NULL) == 0 && here == seats->here)
-		set_apart(0, seats);
-}
-
 /* --- in the box ------------------------------------------------------------------ */
 
-static void init_main(struct native *n, const struct seats *seats)
+static void init_main(struct native *n)
 {
 	struct fault f = { 0 };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	set_self_apart(seats);
 	n->umask = umask(0);
 	n->shared = mem_arena();
-	mem_own(); /* both of us go on allocating */
+	mem_own();                    /* init and the supervisor both go on allocating */
+	(void)limits_raise_files(&f); /* if it fails, sending a descriptor will report it */
+	f = (struct fault){ 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		if (test_hook(steps[i].name, &f) < 0 || steps[i].run(n, &f) < 0) {
 			if (!f.step[0])
 				snprintf(f.step, sizeof(f.step), "%s", steps[i].name);
+			fault_in_flight(&f);
 			if (f.err == ENOSYS && !f.fix[0])
 				fault_fix(&f,
 					"This kernel is older than Linux 5.13, or a container "
@@ -223,7 +194,7 @@ static void init_main(struct native *n, const struct seats *seats)
 
 /* --- outside --------------------------------------------------------------------- */
 
-/* The kernel lets init go only after everything else in its pid namespace. */
+/* The kernel reaps init only after everything else in its pid namespace. */
 static int await_end(const struct box *box)
 {
 	int status = 0;
@@ -233,7 +204,7 @@ static int await_end(const struct box *box)
 	return status;
 }
 
-/* Wait until the command runs; a fault, or silence, means there is no box. */
+/* Wait until the command runs. A fault, or the end of the socket, means there is no box. */
 static int await_start(struct box *box, struct fault *f)
 {
 	struct wire w = { .type = WIRE_GO };
@@ -243,9 +214,12 @@ static int await_start(struct box *box, struct fault *f)
 
 	wire_send(box->control, &w);
 	while ((n = wire_receive(box->control, &w, &told, &fd, 0)) > 0) {
-		if (w.type != WIRE_TERMINAL)
+		if (w.type == WIRE_TERMINAL)
+			box->terminal = fd;
+		else if (w.type == WIRE_ROOT)
+			box->root = fd;
+		else
 			break;
-		box->terminal = fd;
 	}
 	if (n > 0 && w.type == WIRE_STARTED)
 		return 0;
@@ -267,6 +241,7 @@ static void native_release(struct box *box)
 	fd_close(&box->pidfd);
 	fd_close(&box->control);
 	fd_close(&box->terminal);
+	fd_close(&box->root);
 	for (int i = 0; i < NET_ENDS; i++)
 		fd_close(&box->net[i]);
 }
@@ -280,20 +255,18 @@ static void native_kill(struct box *box)
 static int native_begin(const struct frame *frame, const struct box_io *io, struct box *ret,
 	struct fault *f)
 {
-	struct box box = { .pidfd = -1, .terminal = -1, .net = { -1, -1, -1, -1 } };
+	struct box box = { .pidfd = -1, .terminal = -1, .root = -1, .net = { -1, -1, -1, -1 } };
 	struct clone_args args = {
 		.flags = (frame->namespaces & FIRST) | CLONE_PIDFD,
 		.pidfd = (uintptr_t)&box.pidfd,
 		.exit_signal = SIGCHLD,
 	};
-	struct seats seats;
 	int ends[2];
 
-	mem_arena(); /* there before the clone, so that it is shared */
-	find_seats(&seats);
+	mem_arena(); /* before the clone, so that it is shared */
 	/*
-	 * Groups of root would reach through. EPERM: root of a user namespace that has given
-	 * that right away; like any user's, the groups are then of no use inside.
+	 * Root's groups would still apply inside. EPERM: root of a user namespace without that
+	 * right; the groups are then of no use inside, as with any user.
 	 */
 	if (frame->host_uid == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
 		return fault_set(f, errno, "drop root's groups");
@@ -307,10 +280,8 @@ static int native_begin(const struct frame *frame, const struct box_io *io, stru
 			.terminal = -1,
 			.ruleset = -1 };
 
-		init_main(&n, &seats);
+		init_main(&n);
 	}
-	if (box.pid > 0)
-		set_apart(box.pid, &seats);
 	close(ends[1]);
 	box.control = ends[0];
 	if (box.pid < 0) {
@@ -329,7 +300,9 @@ static int native_start(struct box *box, const struct plan *p, box_meanwhile_fn 
 	int rc;
 
 	wire_send(box->control, &(struct wire){ .type = WIRE_PLAN, .address = (uintptr_t)p });
-	rc = stubs_make(p, box->pidfd, &box->stubs, f);
+	rc = limits_raise_files(f);
+	if (rc == 0)
+		rc = stubs_make(p, box->pidfd, &box->stubs, f);
 	if (rc == 0)
 		wire_send(box->control, &(struct wire){ .type = WIRE_STUBS });
 	if (rc == 0)
@@ -356,6 +329,67 @@ static int native_socket(struct box *box)
 	return wire_send(box->control, &(struct wire){ .type = WIRE_SOCKET });
 }
 
+static int write_words(const struct box_exec *e, int fd)
+{
+	struct box_exec_head head = { .rows = e->io.rows, .cols = e->io.cols };
+	struct str words = { 0 };
+
+	while (e->argv[head.argc])
+		head.argc++;
+	while (e->envp[head.envc])
+		head.envc++;
+	str_addn(&words, (const char *)&head, sizeof(head));
+	str_addn(&words, e->workdir, strlen(e->workdir) + 1);
+	for (size_t i = 0; e->argv[i]; i++)
+		str_addn(&words, e->argv[i], strlen(e->argv[i]) + 1);
+	for (size_t i = 0; e->envp[i]; i++)
+		str_addn(&words, e->envp[i], strlen(e->envp[i]) + 1);
+	return fd_write_all(fd, words.p, words.len);
+}
+
+static int native_exec(struct box *box, const struct box_exec *e, struct fault *f)
+{
+	const int ends[3] = { e->io.in, e->io.out, e->io.err };
+	auto_close int words = memfd_create("words", MFD_CLOEXEC);
+	int rc = words < 0 ? -errno : write_words(e, words);
+
+	for (int i = 0; rc == 0 && i < 3; i++)
+		if (ends[i] >= 0)
+			rc = wire_send_fd(box->control,
+				&(struct wire){ .type = WIRE_EXEC_STREAM, .value = i },
+				ends[i]);
+	if (rc == 0)
+		rc = wire_send_fd(box->control,
+			&(struct wire){ .type = WIRE_EXEC,
+				.value = e->io.terminal,
+				.group = e->number },
+			words);
+	return rc < 0 ? fault_set(f, -rc, "start a command in the box") : 0;
+}
+
+static void exec_event(const struct wire *w, int *fd, struct box_event *ret)
+{
+	enum box_event_type type;
+
+	if (w->type == WIRE_EXEC_STARTED)
+		type = BOX_EXEC_STARTED;
+	else if (w->type == WIRE_EXEC_FAILED)
+		type = BOX_EXEC_FAILED;
+	else if (w->type == WIRE_EXEC_ENDED)
+		type = BOX_EXEC_ENDED;
+	else
+		return;
+	*ret = (struct box_event){
+		.type = type, .status = w->value, .number = w->group, .fd = take_fd(fd)
+	};
+}
+
+static int native_exec_signal(struct box *box, int number, int sig)
+{
+	return wire_send(box->control,
+		&(struct wire){ .type = WIRE_EXEC_SIGNAL, .value = sig, .group = number });
+}
+
 static void native_event(struct box *box, struct box_event *ret)
 {
 	struct wire w = { 0 };
@@ -372,6 +406,8 @@ static void native_event(struct box *box, struct box_event *ret)
 		*ret = (struct box_event){ .type = BOX_EXITED, .status = w.value };
 	else if (n > 0 && w.type == WIRE_STOPPED)
 		*ret = (struct box_event){ .type = BOX_STOPPED, .status = w.value };
+	else if (n > 0)
+		exec_event(&w, &fd, ret);
 }
 
 const struct engine engine_native = {
@@ -380,6 +416,8 @@ const struct engine engine_native = {
 	.start = native_start,
 	.signal = native_signal,
 	.socket = native_socket,
+	.exec = native_exec,
+	.exec_signal = native_exec_signal,
 	.event = native_event,
 	.kill = native_kill,
 	.release = native_release,

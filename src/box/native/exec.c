@@ -20,6 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 struct start {
 	struct native *n;
 	char **argv, **envp;
@@ -49,7 +53,7 @@ static char **make_env(const struct plan *p, const char **ret_path)
 	return envp;
 }
 
-/* The plan's may point into the supervisor's own arguments, which are about to go. */
+/* The plan may point into the supervisor's own arguments, which are about to be overwritten. */
 static char **copy_argv(const char *const *argv)
 {
 	size_t n = 0;
@@ -63,38 +67,47 @@ static char **copy_argv(const char *const *argv)
 	return copy;
 }
 
-/* execvp(3) with the box's PATH; comes back only with an errno. */
-static int exec_search(const struct start *s)
+int exec_search(char *const *argv, char *const *envp, const char *path)
 {
-	char *const *argv = s->argv;
 	int err = ENOENT;
 
 	if (strchr(argv[0], '/')) {
-		execve(argv[0], argv, s->envp);
+		execve(argv[0], argv, envp);
 		return errno;
 	}
-	for (const char *at = s->path; *at; at += strcspn(at, ":"), at += *at == ':') {
+	for (const char *at = path; *at; at += strcspn(at, ":"), at += *at == ':') {
 		char file[4096];
 		int n = (int)strcspn(at, ":");
 
 		if (snprintf(file, sizeof(file), "%.*s/%s", n, at, argv[0]) >=
 			(int)sizeof(file))
 			continue;
-		execve(file, argv, s->envp);
+		execve(file, argv, envp);
 		if (errno != ENOENT && errno != ENOTDIR)
 			err = errno;
 	}
 	return err;
 }
 
-/* A group of its own, in front on the terminal, with plain signals. */
+pid_t exec_clone(int (*child)(void *arg), void *arg)
+{
+#ifdef __SANITIZE_ADDRESS__
+	/* The last child never returned from its functions, so their marks are still there. */
+	__asan_unpoison_memory_region(stack, sizeof(stack));
+#endif
+	return clone(child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, arg);
+}
+
+/*
+ * Become a process group of its own, in the foreground of the terminal, with default signals.
+ */
 static const char *become_job(const struct native *n)
 {
 	sigset_t none;
 
 	if (setpgid(0, 0) < 0)
 		return "make a process group";
-	/* From the background this would stop us; SIGTTOU is blocked until below. */
+	/* From the background this would stop us; SIGTTOU is still blocked. */
 	if (n->terminal >= 0 && tcsetpgrp(n->terminal, getpid()) < 0)
 		return "take the terminal";
 	sigemptyset(&none);
@@ -122,7 +135,11 @@ static int child(void *arg)
 		s->what = "open the command's input";
 		s->where = s->n->plan->input;
 	}
-	s->err = s->what ? errno : exec_search(s);
+	if (!s->what && limits_of_files(s->n->files) < 0) {
+		s->what = "limit the open files of";
+		s->where = s->argv[0];
+	}
+	s->err = s->what ? errno : exec_search(s->argv, s->envp, s->path);
 	_exit(127);
 }
 
@@ -137,12 +154,13 @@ int step_exec(struct native *n, struct fault *f)
 	sigset_t all;
 	pid_t pid;
 
+	n->files = n->plan->limits.files;
 	s.argv = copy_argv(n->plan->argv);
 	s.envp = make_env(n->plan, &s.path);
 	title_set("carrel-init");
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	pid = clone(child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &s);
+	pid = exec_clone(child, &s);
 	if (pid < 0) {
 		snprintf(f->step, sizeof(f->step), "start");
 		return fault_set(f, errno, "start the command");
@@ -151,7 +169,10 @@ int step_exec(struct native *n, struct fault *f)
 		n->command = pid;
 		return 0;
 	}
-	/* Not the command's fault: another exit code than for a program that cannot run. */
+	/*
+	 * Not the command's fault: the exit code differs from that of a program that cannot
+	 * run.
+	 */
 	if (s.what)
 		snprintf(f->step, sizeof(f->step), "start");
 	if (s.what)

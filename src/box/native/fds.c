@@ -1,11 +1,11 @@
 /*
- * box/native/fds.c - nothing of the host's stays open
+ * box/native/fds.c - close all descriptors of the host
  *
- * First of all steps, so that whatever the user's shell or a careless parent left
- * open is gone before there is a box to leak into (CVE-2024-21626). What stays: the
- * box's ends of its streams at 0-2 and the control socket at 3. The streams are pipes made
- * for this box, or /dev/null; never a descriptor of the host's: a socket could be
- * reconnected in the host's network, a file reopened for writing through /proc/self/fd.
+ * The first step, so that nothing the user's shell or a careless parent left open can leak into
+ * a box (CVE-2024-21626). Kept are the box's ends of its streams at 0-2 and the control socket
+ * at 3. The streams are pipes made for this box, or /dev/null, and never a descriptor of the
+ * host's: a socket could be reconnected in the host's network, a file reopened for writing
+ * through /proc/self/fd.
  */
 #include "box/native/native.h"
 #include "box/engine.h"
@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 /*
- * What is to be placed, or /dev/null for nothing: out of the way of 0..FD_FIRST_FREE, where
- * things are about to be placed, each on top of whatever was there.
+ * Move a descriptor (or /dev/null for none) above 0..FD_FIRST_FREE, because those numbers are
+ * about to be overwritten.
  */
 static int lift(int fd)
 {

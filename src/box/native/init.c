@@ -1,16 +1,16 @@
 /*
  * box/native/init.c - pid 1 of the box
  *
- * Reaps what nobody waits for, passes on the signals the supervisor sends, and says when
- * the command stopped or ended. It lives in the box's namespaces under the same Landlock
- * domain, seccomp program and empty capability sets as the command, so there is
- * nothing to gain from it.
+ * It reaps orphans, forwards the supervisor's signals to the command, and reports when the
+ * command stopped or ended. It lives in the box's namespaces under the same Landlock domain,
+ * seccomp program and empty capability sets as the command, so controlling it gains nothing.
  *
- * When the command has ended everything else in the box is killed and reaped before the
- * supervisor hears of it: what is done on the host afterwards (removing stubs, looking for
- * planted files) then cannot race with anything in the box.
+ * When the command has ended, init kills and reaps everything else in the box before it tells
+ * the supervisor. So what carrel does on the host afterwards (removing stubs, looking for
+ * planted files) cannot race with anything in the box.
  */
 #include "box/native/native.h"
+#include "base/fd.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -24,12 +24,12 @@
 enum { QUIET_MS = 500 };
 
 /*
- * To kill all is to look at every process of the machine, so first we ask whether there is
- * anything to kill. Whatever lives in a pid namespace has a parent that lives: its own or,
- * when that has ended, one further up, at last pid 1. So at the top of every living process's
- * line is a child of ours; without any there is nobody, and nobody to start another. (What
- * somebody put in here from outside, by setns(2), has its parent there. It is the
- * host's own, and goes with us in a moment.)
+ * kill(-1) visits every process of the machine, so first check whether there is anything to
+ * kill. A process in a pid namespace has a living parent there: its own or, when that has
+ * ended, an ancestor, at last pid 1. So every living process descends from a child of ours;
+ * without children the box is empty and nothing can start in it. (A process put in here from
+ * outside by setns(2) has its parent outside. It belongs to the host, and dies with us in a
+ * moment.)
  */
 static void end_box(const struct native *n, int status)
 {
@@ -49,11 +49,16 @@ static void reap(const struct native *n)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-		if (pid != n->command)
+		if (pid != n->command) {
+			exec_more_ended(n, pid, status);
 			continue;
+		}
 		if (!WIFSTOPPED(status))
 			end_box(n, status);
-		/* Nothing goes on behind a stopped supervisor, whose clock stands still. */
+		/*
+		 * Nothing may go on while the supervisor is stopped, because its clock stands
+		 * still.
+		 */
 		if (n->terminal >= 0)
 			kill(-1, SIGSTOP);
 		wire_send(n->control,
@@ -63,7 +68,10 @@ static void reap(const struct native *n)
 
 static void pass_signal(const struct native *n, const struct wire *w)
 {
-	/* A job that goes on must be in front again: whoever stopped it may have taken over. */
+	/*
+	 * A resumed job must be in the foreground again: whoever stopped it may have taken the
+	 * terminal.
+	 */
 	if (w->value == SIGCONT && n->terminal >= 0)
 		tcsetpgrp(n->terminal, n->command);
 	if (w->value == SIGSTOP || w->value == SIGCONT)
@@ -72,7 +80,7 @@ static void pass_signal(const struct native *n, const struct wire *w)
 		kill(w->group ? -n->command : n->command, w->value);
 }
 
-/* To dial a server in the box with: only from in here is there a way to it. */
+/* A socket to dial a server in the box: only a socket of the box's network reaches it. */
 static void give_socket(const struct native *n)
 {
 	int s = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -87,7 +95,8 @@ static void give_socket(const struct native *n)
 static void hear_supervisor(const struct native *n)
 {
 	struct wire w;
-	ssize_t got = recv(n->control, &w, sizeof(w), MSG_DONTWAIT);
+	auto_close int fd = -1;
+	ssize_t got = wire_receive(n->control, &w, NULL, &fd, MSG_DONTWAIT);
 
 	if (got == 0)
 		_exit(0); /* the supervisor is gone, and the box goes with its init */
@@ -95,6 +104,8 @@ static void hear_supervisor(const struct native *n)
 		pass_signal(n, &w);
 	if (got == sizeof(w) && w.type == WIRE_SOCKET)
 		give_socket(n);
+	if (got == sizeof(w))
+		exec_more_hear(n, &w, &fd);
 }
 
 void init_loop(struct native *n)
@@ -104,7 +115,7 @@ void init_loop(struct native *n)
 	int patience = QUIET_MS;
 	sigset_t child;
 
-	/* The memory that is the supervisor's too, as soon as nothing in it is needed here. */
+	/* Unmap the memory shared with the supervisor as soon as nothing in it is needed. */
 	mem_release(n->shared);
 	n->plan = NULL;
 	sigemptyset(&child);
@@ -112,8 +123,8 @@ void init_loop(struct native *n)
 	poll_fds[0].fd = n->control;
 	poll_fds[1].fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	for (int fd = 0; fd <= 2; fd++)
-		close(fd); /* or the streams' readers would never see their end */
-	reap(n);           /* what ended before the signalfd was there */
+		close(fd); /* otherwise the streams' readers would never see their end */
+	reap(n);           /* children that ended before the signalfd existed */
 	for (;;) {
 		int ready = poll(poll_fds, 2, patience);
 

@@ -1,10 +1,10 @@
 /*
  * box/native/landlock.c - a second wall behind the mounts
  *
- * The mounts already decide what of the host can be written. Landlock says it again in
+ * The mounts already decide what of the host can be written. Landlock enforces it again in
  * another part of the kernel: read and execute below /, everything below the writable places,
- * nothing at all on files that are not in this tree (a descriptor that slipped in). For the
- * box's own root, a tmpfs that is not mounted read-only, it alone says so. It also keeps
+ * and nothing on files outside this tree (a descriptor that slipped in). The box's own root, a
+ * tmpfs that is not mounted read-only, is protected by Landlock alone. Landlock also keeps
  * signals and abstract sockets inside, which matters with the host's network, and forbids
  * mounting from here on.
  */
@@ -42,10 +42,10 @@ struct ruleset_attr {
 
 struct ruleset {
 	int fd;
-	struct fd_bag later; /* what its rules were made with */
+	struct fd_bag later; /* descriptors that rules were made from */
 };
 
-/* Every file-system right that this ABI knows: what is not granted is then denied. */
+/* All file-system rights that this ABI knows: those not granted are denied. */
 static uint64_t rights_of(int abi)
 {
 	uint64_t rights = (1ULL << 13) - 1;
@@ -90,7 +90,7 @@ static int allow(struct ruleset *r, const char *path, uint64_t rights, struct fa
 	if (fd < 0)
 		return fault_set(f, errno, "open '%s' for Landlock", str_visible(path));
 	rc = add_rule(r->fd, fd, rights);
-	/* What only a directory can have is refused for a file: so it is one. */
+	/* EINVAL: a right that only directories can have, so this is a file. */
 	if (rc < 0 && errno == EINVAL)
 		rc = add_rule(r->fd, fd, rights & ACCESS_FILE);
 	return rc < 0 ? fault_set(f, errno, "allow '%s' in Landlock", str_visible(path)) : 0;
@@ -102,8 +102,8 @@ static bool writable(const struct place *place)
 }
 
 /*
- * Before it is known whether there is a network: by then init waits for that. In its own step
- * because nothing can be mounted any more once the rules are in force.
+ * Before the network is ready, for which init waits afterwards. A step of its own because
+ * nothing can be mounted once the rules are in force.
  */
 int step_rules(struct native *n, struct fault *f)
 {
@@ -112,7 +112,7 @@ int step_rules(struct native *n, struct fault *f)
 	int rc;
 
 	if (!n->plan->landlock_abi)
-		return 0; /* the plan says so, and the user saw it */
+		return 0; /* the plan says so, and the user has seen it */
 	r.fd = make_ruleset(n->plan->landlock_abi, rights, f);
 	if (r.fd < 0)
 		return r.fd;

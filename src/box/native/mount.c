@@ -1,21 +1,20 @@
 /*
  * box/native/mount.c - turn the plan's places into a mount tree
  *
- * Theory of operation. A tmpfs becomes the root; every place is put into it in the
- * plan's order; then the process pivots into it and the host's tree is gone. The mount
- * namespace is a private copy of the host's, and only mounts of one's own namespace can be
- * cloned, so sources are opened here and not before the clone: by their canonical path, once,
- * refusing any symlink, so that a tree that changes meanwhile makes the start fail and
- * cannot redirect it (CVE-2021-30465). From then on only descriptors are used. Targets
- * are opened beneath the new root, without links (CVE-2024-42472, CVE-2025-31133).
+ * Theory of operation. A tmpfs becomes the root, every place is put into it in the plan's
+ * order, then the process pivots into it and the host's tree is gone. The mount namespace is a
+ * private copy of the host's, and only mounts of one's own namespace can be cloned. So sources
+ * are opened here and not before the clone: by their canonical path, once, refusing any
+ * symlink. A tree that changes meanwhile makes the start fail and cannot redirect it
+ * (CVE-2021-30465). From then on only descriptors are used. Targets are opened beneath the new
+ * root, without links (CVE-2024-42472, CVE-2025-31133).
  *
- * Neighbours in the plan lie in the same directory, so that is what is opened, once for all of
- * them, and each is then named from there by its last part alone: a single name whose
- * link, if it is one, is not followed resolves no links either. Where that fails, the whole
- * path is tried, which finds the words for the fault.
+ * Neighbours in the plan lie in the same directory. It is opened once for all of them, and each
+ * is named from there by its last part: a single name that is not followed as a link resolves
+ * no links either. If that fails, the whole path is tried, which gives the fault its text.
  *
- * Must run: after userns; before landlock, which forbids mounting.
- * Must not: create anything but on the box's own tmpfs.
+ * Must run: after userns; before landlock, which forbids mounting. Must not: create anything
+ * except on the box's own tmpfs.
  */
 #include "box/native/native.h"
 #include "box/native/mount.h"
@@ -34,31 +33,44 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* What lies over hidden and absent paths: names in the box's root until all are laid. */
-enum mask { MASK_FILE, MASK_DIR, MASK_EMPTY, MASK_LINK, MASKS };
+/* Masks for hidden and absent paths: names in the box's root until all are in place. */
+enum mask { MASK_NONE, MASK_FILE, MASK_JSON, MASK_DIR, MASK_LINK, MASKS };
 
-static const char *const mask_names[MASKS] = { ".mask-file", ".mask-dir", ".mask-empty",
-	".mask-link" };
-
-/* Where nothing is and nothing can be made; shown by `ls -l`. */
+/* A target that does not exist and cannot be made; `ls -l` shows it. */
 static const char nowhere[] = "/proc/protected-by-carrel";
 
-/* A directory that was opened for the sake of one in it. */
+/*
+ * Empty, or a link to nowhere. A mask over a user's file is readable: a program that finds
+ * `.env` and may not read it gives up, but accepts an empty one. All are mounted read-only, so
+ * that a write fails instead of vanishing.
+ */
+static const struct place masks[MASKS] = {
+	[MASK_NONE] = { .kind = PLACE_FILE, .target = ".mask-none", .mode = S_IFREG },
+	[MASK_FILE] = { .kind = PLACE_FILE, .target = ".mask-file", .mode = 0444 },
+	[MASK_JSON] = { .kind = PLACE_FILE,
+		.target = ".mask-json",
+		.mode = 0444,
+		.text = "{}\n" },
+	[MASK_DIR] = { .kind = PLACE_FILE, .target = ".mask-dir", .mode = 0555, .dir = true },
+	[MASK_LINK] = { .kind = PLACE_LINK, .target = ".mask-link", .text = nowhere },
+};
+
+/* The parent directory that was opened last. */
 struct parent {
 	const char *path; /* NULL: none yet */
 	int fd;
 };
 
-/* The mount tree in the making: init makes one. */
+/* The mount tree being built; init builds one. */
 static struct tree {
 	const struct native *native;
 	int root;
-	struct fd_bag later;          /* all descriptors but root and the parents */
+	struct fd_bag later;          /* all descriptors except root and the parents */
 	struct parent source, target; /* the last ones: of the host, of the box */
 	const char *made;             /* the path in root that was made last */
-	int file;                     /* that, opened for writing: of a COPY */
+	int file;                     /* the same, opened for writing, for a COPY */
 	bool masks[MASKS];            /* made so far */
-	bool stubs;                   /* they are there */
+	bool stubs;                   /* the stubs exist */
 } tree;
 
 /* A path of the box relative to its root. */
@@ -116,8 +128,8 @@ int step_root(struct native *n, struct fault *f)
 	if (n->root < 0)
 		return n->root;
 	/*
-	 * On top of "/": lookups of absolute paths start below it and still see the
-	 * host's tree, wherever the workspace is.
+	 * On top of "/": lookups of absolute paths start below it and still see the host's
+	 * tree, wherever the workspace is.
 	 */
 	if (sys_move_mount(n->root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return fault_set(f, errno, "attach the box's root");
@@ -127,8 +139,8 @@ int step_root(struct native *n, struct fault *f)
 /* --- making things on the box's own tmpfs ---------------------------------------- */
 
 /*
- * How much of path, up to one of its slashes, are directories that are there: those it shares
- * with the path made before. The plan is sorted, so there are no others to know of.
+ * How much of path exists already, up to a slash: the part it shares with the path made before.
+ * The plan is sorted, so no other path matters.
  */
 static size_t made_already(const char *made, const char *path)
 {
@@ -167,7 +179,7 @@ static int make_file(struct tree *t, const struct place *place, const char *path
 		place->mode ? place->mode : 0644);
 
 	t->file = fd_later(&t->later, fd);
-	if (fd < 0)
+	if (fd < 0 || (place->watched && futimens(fd, (struct timespec[2]){ 0 }) < 0))
 		return -errno;
 	return place->text ? fd_write_all(fd, place->text, strlen(place->text)) : 0;
 }
@@ -221,8 +233,7 @@ static void leave(struct parent *p)
 }
 
 /*
- * The directory that an absolute path lies in, and *ret_name what it is called there. -1: there
- * is none, or it cannot be opened.
+ * Open the directory of an absolute path; *ret_name is the last part. -1: it cannot be opened.
  */
 static int enter(struct parent *p, int dir, const char *path, unsigned long long resolve,
 	const char **ret_name)
@@ -307,7 +318,7 @@ static int open_target(struct tree *t, const char *target, struct fault *f)
 	return -f->err;
 }
 
-/* A directory that was opened at or below a new mount lies under it now. */
+/* A directory that was opened at or below a new mount is covered by it now. */
 static void covered(struct tree *t, const char *target)
 {
 	if (t->target.path && path_within(t->target.path, target))
@@ -329,7 +340,7 @@ static int attach_on(struct tree *t, int mount, int target, const struct place *
 
 static int attach(struct tree *t, int mount, const struct place *place, struct fault *f)
 {
-	/* Made by us a moment ago, on our own tmpfs: the path is what we made it. */
+	/* We made it a moment ago on our own tmpfs, so the path contains no links. */
 	const char *name = rel(place->target);
 	int dir = t->root, target;
 
@@ -348,7 +359,7 @@ static int attach(struct tree *t, int mount, const struct place *place, struct f
 static int put_made(struct tree *t, const struct place *place, struct fault *f)
 {
 	(void)t, (void)place, (void)f;
-	return 0; /* making it was all */
+	return 0; /* making it was enough */
 }
 
 static int put_seal(struct tree *t, const struct place *place, struct fault *f)
@@ -364,8 +375,8 @@ static int put_seal(struct tree *t, const struct place *place, struct fault *f)
 }
 
 /*
- * A file's first page is read whole or not at all: less than a page of it is all of it, and
- * there is no need to ask for more.
+ * A read of a file's first page is complete or fails: less than a page is the whole file, and
+ * no second read is needed.
  */
 static int copy(int from, int to)
 {
@@ -390,13 +401,13 @@ static int put_copy(struct tree *t, const struct place *place, struct fault *f)
 		fd_open2(dir < 0 ? AT_FDCWD : dir, name,
 			O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, NO_LINKS));
 	rc = from < 0 ? -errno : copy(from, t->file);
-	/* What the user cannot read outside is as unreadable inside: an empty file. */
+	/* A file that the user cannot read outside is empty inside. */
 	if (rc == -EACCES)
 		return 0;
 	return rc < 0 ? fault_set(f, -rc, "copy '%s'", str_visible(place->source)) : 0;
 }
 
-/* Of the host: binds, pins and protected paths. */
+/* Paths of the host: binds, pins and protected paths. */
 static int put_host(struct tree *t, const struct place *place, struct fault *f)
 {
 	uint64_t attr = MOUNT_ATTR_NOSUID |
@@ -407,30 +418,34 @@ static int put_host(struct tree *t, const struct place *place, struct fault *f)
 	return mount < 0 ? mount : attach(t, mount, place, f);
 }
 
-/* Empty, without permissions, leading nowhere. */
-static int make_mask(struct tree *t, enum mask mask)
+/* A link over a file: git follows it when it writes, and the mount keeps the name. */
+static int put_config(struct tree *t, const struct place *place, struct fault *f)
 {
-	const char *name = mask_names[mask];
-	int rc;
+	static const char name[] = ".config-link";
+	int mount, rc;
 
-	if (mask == MASK_LINK)
-		rc = symlinkat(nowhere, t->root, name);
-	else if (mask == MASK_FILE)
-		rc = mknodat(t->root, name, S_IFREG, 0);
-	else
-		rc = mkdirat(t->root, name, mask == MASK_EMPTY ? 0555 : 0);
-	t->masks[mask] = rc == 0;
+	if (symlinkat(place->text, t->root, name) < 0)
+		return fault_set(f, errno, "make the link at '%s'", str_visible(place->target));
+	mount = clone_at(t, t->root, name, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC);
+	if (mount < 0)
+		return fault_set(f, errno, "clone the link at '%s'",
+			str_visible(place->target));
+	rc = attach(t, mount, place, f);
+	if (rc == 0 && unlinkat(t->root, name, 0) < 0)
+		return fault_set(f, errno, "remove the link's name");
 	return rc;
 }
 
-/* One of the masks on top of what is there. */
+/* Put a mask on top of what is there. */
 static int put_mask(struct tree *t, enum mask mask, const struct place *place, struct fault *f)
 {
-	int mount;
+	const char *name = masks[mask].target;
+	int mount, rc = t->masks[mask] ? 0 : make_one(t, &masks[mask], name);
 
-	if (!t->masks[mask] && make_mask(t, mask) < 0)
-		return fault_set(f, errno, "make the masks for hidden and absent paths");
-	mount = clone_at(t, t->root, mask_names[mask], MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC);
+	if (rc < 0)
+		return fault_set(f, -rc, "make the masks for hidden and absent paths");
+	t->masks[mask] = true;
+	mount = clone_at(t, t->root, name, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC);
 	if (mount < 0)
 		return fault_set(f, errno, "clone the mask for '%s'",
 			str_visible(place->target));
@@ -439,33 +454,27 @@ static int put_mask(struct tree *t, enum mask mask, const struct place *place, s
 
 static int put_hide(struct tree *t, const struct place *place, struct fault *f)
 {
-	enum mask dir = place->mode ? MASK_EMPTY : MASK_DIR;
+	/* Files of the kernel (/proc/kcore) need not be readable for any program. */
+	enum mask file = place->optional ? MASK_NONE : MASK_FILE;
 
-	return put_mask(t, place->dir ? dir : MASK_FILE, place, f);
-}
-
-static int await_stubs(struct tree *t, struct fault *f)
-{
-	int rc = t->stubs ? 0 : native_await_stubs(t->native, f);
-
-	t->stubs = rc == 0;
-	return rc;
+	return put_mask(t, place->dir ? MASK_DIR : file, place, f);
 }
 
 static int put_stub(struct tree *t, const struct place *place, struct fault *f)
 {
-	int rc = await_stubs(t, f);
-
-	if (rc < 0)
-		return rc;
-	return place->text ? put_host(t, place, f) : put_mask(t, MASK_LINK, place, f);
+	if (place->text || place->dir)
+		return put_host(t, place, f);
+	if (!place->neutral)
+		return put_mask(t, MASK_LINK, place, f);
+	/* There is one such text: empty settings. */
+	return put_mask(t, *place->neutral ? MASK_JSON : MASK_FILE, place, f);
 }
 
 /*
- * A user namespace in this one could undo read-only mounts it inherits a handle to;
- * seccomp refuses to make one, and so does the kernel's own count. Through the new proc, and
- * before anything is laid over it: in the host's, each box would leave a name behind, and
- * finding one's own among them takes longer with every box.
+ * A nested user namespace could undo read-only mounts that it inherits a handle to. seccomp
+ * refuses to make one, and so does this kernel limit. It is set through the new proc, before
+ * anything covers it: in the host's proc each box would leave an entry behind, and finding
+ * one's own would take longer with every box.
  */
 static int set_count(struct tree *t, int proc, const char *path, const char *value,
 	struct fault *f)
@@ -476,12 +485,24 @@ static int set_count(struct tree *t, int proc, const char *path, const char *val
 	return rc < 0 ? fault_set(f, -rc, "set %s to %s in the box", path, value) : 0;
 }
 
-/* The user's inotify instances are counted for host and boxes together: leave some. */
+/*
+ * The kernel counts inotify watches and instances (128 by default) for host and boxes together:
+ * leave some of both to the host.
+ */
 static int set_counts(struct tree *t, int proc, struct fault *f)
 {
-	int rc = set_count(t, proc, "sys/user/max_user_namespaces", "0", f);
+	const struct frame *frame = t->native->frame;
+	char watches[24];
+	int rc = 0;
 
-	return rc < 0 ? rc : set_count(t, proc, "sys/user/max_inotify_instances", "64", f);
+	snprintf(watches, sizeof(watches), "%llu", frame->watches);
+	if (!frame->nest)
+		rc = set_count(t, proc, "sys/user/max_user_namespaces", "0", f);
+	if (rc == 0)
+		rc = set_count(t, proc, "sys/user/max_inotify_instances", "64", f);
+	if (rc == 0 && frame->watches)
+		rc = set_count(t, proc, "sys/user/max_inotify_watches", watches, f);
+	return rc;
 }
 
 static int put_proc(struct tree *t, const struct place *place, struct fault *f)
@@ -498,13 +519,13 @@ static int put_proc(struct tree *t, const struct place *place, struct fault *f)
 			"unmask=/proc/*).");
 	if (mount < 0)
 		return mount;
-	rc = t->native->frame->nest ? 0 : set_counts(t, mount, f);
+	rc = set_counts(t, mount, f);
 	return rc < 0 ? rc : attach(t, mount, place, f);
 }
 
 /*
- * What of the instance's own is mounted on an overlay needs something to be mounted on. It is
- * made in the directory that the overlay will cover: the uppermost of its lower layers.
+ * A mount on an overlay needs a mount point. It is made in the directory that the overlay will
+ * cover, which is its topmost lower layer.
  */
 static int make_points(const struct tree *t, int dir, const struct place *overlay,
 	struct fault *f)
@@ -533,7 +554,7 @@ static int put_overlay(struct tree *t, const struct place *place, struct fault *
 
 	if (target < 0)
 		return target;
-	rc = make_points(t, target, place, f);
+	rc = place->layer ? 0 : make_points(t, target, place, f);
 	if (rc < 0)
 		return rc;
 	mount = fd_later(&t->later, mount_overlay(target, place, f));
@@ -561,31 +582,42 @@ static int (*const put[])(struct tree *t, const struct place *place, struct faul
 	[PLACE_BIND] = put_host,
 	[PLACE_PIN] = put_host,
 	[PLACE_PROTECT] = put_host,
+	[PLACE_CONFIG] = put_config,
 	[PLACE_STUB] = put_stub,
 	[PLACE_OVERLAY] = put_overlay,
 	[PLACE_PROC] = put_proc,
 	[PLACE_PTS] = put_pts,
 	[PLACE_SCRATCH] = put_made,
-	[PLACE_SEAL] = put_made, /* and then put_seals() */
+	[PLACE_SEAL] = put_made, /* and later put_seals() */
 	[PLACE_HIDE] = put_hide,
 };
+
+static int await_stubs(struct tree *t, struct fault *f)
+{
+	int rc = t->stubs ? 0 : native_await_stubs(t->native, f);
+
+	t->stubs = rc == 0;
+	return rc;
+}
 
 static int put_place(struct tree *t, const struct place *place, struct fault *f)
 {
 	int rc = place->create ? make(t, place, f) : 0;
 
+	if (rc == 0 && (place->kind == PLACE_STUB || place->stub))
+		rc = await_stubs(t, f);
 	if (rc == 0)
 		rc = put[place->kind](t, place, f);
 	return place->optional && rc == -ENOENT ? 0 : rc;
 }
 
 /*
- * Last, when what is in them is there: directories that the box must not change, and files in
- * directories that it may. Landlock cannot keep those, a mount can.
+ * Last, when their contents are complete: directories that the box must not change, and files
+ * in directories that it may change. Landlock cannot protect those, a mount can.
  */
-static int put_seals(struct tree *t, const struct plan *plan, bool early, struct fault *f)
+static int put_seals(struct tree *t, const place_vec *places, bool early, struct fault *f)
 {
-	vec_each(place, &plan->places) {
+	vec_each(place, places) {
 		int rc = 0;
 
 		if (place->early == early && (place->kind == PLACE_SEAL || place->sealed))
@@ -596,24 +628,24 @@ static int put_seals(struct tree *t, const struct plan *plan, bool early, struct
 	return 0;
 }
 
-static int put_places(struct tree *t, const struct plan *plan, bool early, struct fault *f)
+static int put_places(struct tree *t, const place_vec *places, bool early, struct fault *f)
 {
-	vec_each(place, &plan->places) {
+	vec_each(place, places) {
 		int rc = place->early == early ? put_place(t, place, f) : 0;
 
 		if (rc < 0)
 			return rc;
 	}
-	return put_seals(t, plan, early, f);
+	return put_seals(t, places, early, f);
 }
 
-/* In use, they need their names no longer, and the box must not find them. */
+/* Mounted masks need no name any more, and the box must not find them. */
 static int unname_masks(const struct tree *t, struct fault *f)
 {
 	for (int mask = 0; mask < MASKS; mask++) {
-		int flags = mask == MASK_DIR || mask == MASK_EMPTY ? AT_REMOVEDIR : 0;
+		int flags = mask == MASK_DIR ? AT_REMOVEDIR : 0;
 
-		if (t->masks[mask] && unlinkat(t->root, mask_names[mask], flags) < 0)
+		if (t->masks[mask] && unlinkat(t->root, masks[mask].target, flags) < 0)
 			return fault_set(f, errno, "remove the masks' names");
 	}
 	return 0;
@@ -621,16 +653,13 @@ static int unname_masks(const struct tree *t, struct fault *f)
 
 int step_own(struct native *n, struct fault *f)
 {
-	struct plan own;
-	int rc = plan_own_places(n->frame, &own, f);
-
 	tree = (struct tree){ .native = n, .root = n->root, .made = "" };
-	return rc < 0 ? rc : put_places(&tree, &own, true, f);
+	return put_places(&tree, &n->frame->early, true, f);
 }
 
 int step_places(struct native *n, struct fault *f)
 {
-	int rc = put_places(&tree, n->plan, false, f);
+	int rc = put_places(&tree, &n->plan->places, false, f);
 
 	if (rc == 0)
 		rc = await_stubs(&tree, f);
@@ -648,6 +677,9 @@ int step_pivot(struct native *n, struct fault *f)
 		return fault_set(f, errno, "let go of the host's file systems");
 	if (chdir("/") < 0)
 		return fault_set(f, errno, "enter the box's root");
+	/* carrel examines what the box wrote there at the end, when nothing lives in it. */
+	if (wire_send_fd(n->control, &(struct wire){ .type = WIRE_ROOT }, n->root) < 0)
+		return fault_set(f, errno, "hand the box's root to the supervisor");
 	close(take_fd(&n->root));
 	return 0;
 }

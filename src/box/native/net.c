@@ -1,19 +1,18 @@
 /*
  * box/native/net.c - a network namespace, made on the side
  *
- * Making one costs the kernel as much as all mounts together, and init has those to do
- * meanwhile. So a helper of the supervisor's makes it: it enters the user namespace of the box,
- * to which the network is to belong, unshares a new one, brings loopback up, and sends it to
- * init, which joins it when all else is made. It runs where the supervisor does and not where
- * init does, which on a machine with two processors is the one that soon has nothing to do.
+ * Making one costs the kernel as much as all mounts together, which init makes meanwhile. So a
+ * helper of the supervisor's makes it: it enters the box's user namespace, which will own the
+ * network, unshares a network namespace, brings loopback up, and sends the namespace to init,
+ * which joins it when everything else is made.
  *
- * The helper is a process, not a thread, because it could otherwise not change namespaces
- * alone. It shares memory and descriptors with the supervisor, which waits for its end: what it
- * makes for the broker is there at once, and no process of the box ever has it.
+ * The helper is a process, not a thread, because a thread could not change namespaces alone. It
+ * shares memory and descriptors with the supervisor, which waits for its end. So the sockets
+ * that it makes for the broker are there at once, and no process of the box ever has them.
  */
 #include "box/native/native.h"
 #include "box/engine.h"
-#include "box/native/egress.h"
+#include "box/native/redirect.h"
 #include "plan/plan.h"
 #include "base/fault.h"
 #include "base/fd.h"
@@ -48,7 +47,7 @@ static const char *loopback_up(int *ret_socket)
 							: NULL;
 }
 
-/* The namespace as a descriptor: that of any socket in it. */
+/* The namespace as a descriptor, taken from a socket in it. */
 static const char *make_net(struct box *box, int *ret)
 {
 	const bool brokered = network_is_brokered(box->frame->network);
@@ -61,11 +60,13 @@ static const char *make_net(struct box *box, int *ret)
 	if (unshare(CLONE_NEWNET) < 0)
 		return "make a network namespace";
 	if (brokered && !proxy)
-		what = egress_make(box->net); /* loopback, among the rest */
+		what = egress_make(box->net); /* includes loopback */
 	else
 		what = loopback_up(&s);
 	if (!what && proxy)
 		what = egress_make_proxy(PROXY_PORT, &box->net[END_LISTENER]);
+	for (unsigned int i = 0; !what && i < box->frame->n_services; i++)
+		what = egress_service(box->frame->services[i]);
 	if (!what && box->frame->low_ports)
 		what = egress_low_ports();
 	if (!what) {
@@ -80,11 +81,15 @@ static int helper_main(void *arg)
 	struct box *box = arg;
 	int net = -1;
 	const char *what = make_net(box, &net);
-	const struct wire w = {
+	struct wire w = {
 		.type = WIRE_NET, .value = what ? errno : 0, .address = (uintptr_t)what
 	};
 
-	wire_send_fd(box->control, &w, net);
+	if (wire_send_fd(box->control, &w, net) < 0) {
+		w.value = errno;
+		w.address = (uintptr_t) "pass the network namespace to the box";
+		wire_send(box->control, &w);
+	}
 	fd_close(&net);
 	syscall(SYS_exit, 0); /* no exit handlers: the memory is the supervisor's */
 	return 0;
@@ -138,7 +143,7 @@ int step_net(struct native *n, struct fault *f)
 		return rc;
 	if (net < 0 && !w.address)
 		return fault_set(f, EMFILE, "receive the network namespace");
-	if (net < 0) /* init has the same program at the same addresses */
+	if (net < 0) /* init runs the same program at the same addresses */
 		return failed(w.value, (const char *)(uintptr_t)w.address, f);
 	if (setns(net, CLONE_NEWNET) < 0)
 		return fault_set(f, errno, "join the network namespace");

@@ -1,8 +1,7 @@
 /*
  * box/native/overlay.c - directories of the host on top of each other
  *
- * The layers are opened as any source is, once and without links, and what is opened is what
- * is laid.
+ * The layers are opened like any source, once and without links, and mounted by descriptor.
  */
 #include "box/native/mount.h"
 #include "box/native/sys.h"
@@ -35,8 +34,8 @@ static int open_layer(struct fds *fds, const char *path, struct fault *f)
 }
 
 /*
- * Before Linux 6.15 overlayfs takes paths. A descriptor's name in /proc stands for what was
- * opened, whatever the path is called and whoever replaces it meanwhile.
+ * Before Linux 6.15 overlayfs takes paths only. A descriptor's path in /proc means the opened
+ * file, even if its own path is renamed or replaced meanwhile.
  */
 static int set_path(int fs, const char *key, int fd)
 {
@@ -48,7 +47,7 @@ static int set_layer(int fs, const char *key, int fd)
 	return sys_fsconfig_fd(fs, key, fd) == 0 ? 0 : set_path(fs, key, fd);
 }
 
-/* One by one since Linux 6.7, before that in one option of limited length. */
+/* One by one since Linux 6.7; before that in one option of limited length. */
 static int set_paths(int fs, const struct fds *lowers, struct fault *f)
 {
 	struct str joined = { 0 };
@@ -80,14 +79,14 @@ static int set_lowers(int fs, const struct fds *lowers, struct fault *f)
 	return 0;
 }
 
-/* Which of the steps finds out what a file system lacks depends on the kernel. */
+/* It depends on the kernel which step finds out what a file system lacks. */
 static int no_overlay(const struct place *place, struct fault *f)
 {
 	fault_set(f, errno, "make an overlay of '%s'", str_visible(place->target));
 	return fault_fix(f,
 		"Linux 5.11 or later is needed, and a file system for carrel's state that has "
 		"extended attributes and is no overlay itself: set XDG_STATE_HOME to a "
-		"directory on ext4, xfs, btrfs or tmpfs.");
+		"directory on ext4, xfs or btrfs, or from Linux 6.6 on tmpfs.");
 }
 
 static int make_overlay(const struct place *place, struct fds *fds, struct fault *f)
@@ -105,15 +104,21 @@ static int make_overlay(const struct place *place, struct fds *fds, struct fault
 	work = upper < 0 ? upper : open_layer(fds, place->work, f);
 	if (work < 0)
 		return work;
-	/* It would be written into the upper directory, and nobody asks. Since Linux 6.6. */
+	/*
+	 * Otherwise overlayfs writes it into the upper directory, where nobody needs it. Since
+	 * Linux 6.6.
+	 */
 	(void)sys_fsconfig(fs, FSCONFIG_SET_STRING, "uuid", "null");
 	/*
-	 * Its own attributes are the owner's here: those of root need root. With an index, a
-	 * layer of a box that is just ending would be refused.
+	 * userxattr: the other attributes need root. With an index, overlayfs would refuse a
+	 * layer whose last box is just ending.
+	 * A layer of the workspace is mounted once: volatile saves a sync of the whole file
+	 * system at the end, and one for each file that is copied up.
 	 */
 	if (set_layer(fs, "upperdir", upper) < 0 || set_layer(fs, "workdir", work) < 0 ||
 		sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL) < 0 ||
 		sys_fsconfig(fs, FSCONFIG_SET_STRING, "index", "off") < 0 ||
+		(place->layer && sys_fsconfig(fs, FSCONFIG_SET_FLAG, "volatile", NULL) < 0) ||
 		sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
 		return no_overlay(place, f);
 	mount = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
@@ -121,8 +126,8 @@ static int make_overlay(const struct place *place, struct fds *fds, struct fault
 }
 
 /*
- * What the box is to find there, a login as a rule, is never on a disk: it is in the directory
- * that will be mounted on, on the box's own tmpfs, which is the uppermost of the lower layers.
+ * Files for the box, mostly a login, never touch a disk: they go into the mount point on the
+ * box's own tmpfs, which is the topmost lower layer.
  */
 static int put_files(int dir, const struct place *place, struct fault *f)
 {
@@ -141,13 +146,15 @@ static int put_files(int dir, const struct place *place, struct fault *f)
 
 int mount_overlay(int target, const struct place *place, struct fault *f)
 {
-	struct fds fds = { .v = { target }, .n = 1 };
-	int rc = put_files(target, place, f), mount;
+	/* A layer of the workspace lies on the workspace alone. */
+	const size_t kept = place->layer ? 0 : 1;
+	struct fds fds = { .v = { target }, .n = kept };
+	int rc = place->layer ? 0 : put_files(target, place, f), mount;
 
 	if (rc < 0)
 		return rc;
 	mount = make_overlay(place, &fds, f);
-	while (fds.n > 1)
+	while (fds.n > kept)
 		close(fds.v[--fds.n]);
 	return mount;
 }

@@ -76,6 +76,7 @@ enum policy_rule {
 	RULE_PRLIMIT_CORE,
 	RULE_CHMOD,
 	RULE_CHMODAT,
+	RULE_FCNTL,
 	RULE_COUNT,
 };
 
@@ -270,6 +271,28 @@ static const struct policy_test rule_chmodat[] = {
 	OTHERWISE(VERDICT_ALLOW),
 };
 
+/*
+ * A lease makes whoever opens the file wait for its holder, or fail (EWOULDBLOCK): a box could
+ * keep the user's programs, and the next start of carrel, from a file of the project. So a box
+ * may not take one (F_SETLEASE), nor its kin on a directory (F_SETDELEG of Linux 6.19), nor
+ * have a signal for each change in a directory (F_NOTIFY, which inotify has replaced). EINVAL
+ * is what a file system without leases and a kernel without F_NOTIFY answer, so Samba and its
+ * like go on without. Commands that are newer than F_SET_FILE_RW_HINT (Linux 4.13; numbers
+ * between were given later to F_DUPFD_QUERY and F_CREATED_QUERY, which only ask) are refused.
+ */
+#define FCNTL_LINUX  1024u /* the first that only Linux has: F_SETLEASE */
+#define FCNTL_NOTIFY (FCNTL_LINUX + 2)
+#define FCNTL_NEWER  (FCNTL_LINUX + 15)
+
+static const struct policy_test rule_fcntl[] = {
+	IF_MASKED(1, ~0x3fu, 0, VERDICT_ALLOW), /* POSIX's, owners, locks of open files */
+	IF_EQUAL(1, FCNTL_LINUX, VERDICT_ERRNO(EINVAL)),
+	IF_EQUAL(1, FCNTL_NOTIFY, VERDICT_ERRNO(EINVAL)),
+	IF_EQUAL(1, FCNTL_NEWER, VERDICT_ERRNO(EINVAL)),
+	IF_MASKED(1, ~0xfu, FCNTL_LINUX, VERDICT_ALLOW),
+	OTHERWISE(VERDICT_ERRNO(EINVAL)),
+};
+
 static const struct {
 	const char *name;
 	const struct policy_test *tests;
@@ -287,6 +310,7 @@ static const struct {
 	[RULE_PRLIMIT_CORE] = { "prlimit core", rule_prlimit_core },
 	[RULE_CHMOD] = { "chmod", rule_chmod },
 	[RULE_CHMODAT] = { "chmodat", rule_chmodat },
+	[RULE_FCNTL] = { "fcntl", rule_fcntl },
 };
 
 /* The table. Names in one string, with blanks between; a name stands in one group only. */
@@ -309,7 +333,7 @@ static const struct policy_group policy_groups[] = {
 	GROUP("read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 "
 	      "lseek sendfile splice tee vmsplice copy_file_range readahead fadvise64 "
 	      "fallocate sync_file_range fsync fdatasync sync syncfs truncate ftruncate "
-	      "flock fcntl dup dup2 dup3 close close_range pipe pipe2 cachestat"),
+	      "flock dup dup2 dup3 close close_range pipe pipe2 cachestat"),
 
 	/* Files by name: what may be reached is the mounts' and Landlock's business. */
 	GROUP("open openat openat2 creat stat fstat lstat newfstatat statx statfs fstatfs "
@@ -318,6 +342,7 @@ static const struct policy_group policy_groups[] = {
 	      "symlink symlinkat readlink readlinkat"),
 	/* mknod makes fifos and sockets; a device needs a capability, and nodev on top. */
 	GROUP("mknod mknodat chown fchown lchown fchownat utime utimes utimensat futimesat"),
+	GROUP_RULE("fcntl", RULE_FCNTL),
 	GROUP_RULE("chmod fchmod", RULE_CHMOD),
 	GROUP_RULE("fchmodat fchmodat2", RULE_CHMODAT),
 	GROUP("setxattr lsetxattr fsetxattr setxattrat getxattr lgetxattr fgetxattr "

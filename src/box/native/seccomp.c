@@ -40,8 +40,8 @@ int seccomp_apply(enum seccomp_program which, struct fault *f)
 	long rc;
 
 	/*
-	 * TSYNC: a thread that somehow exists already must not stay behind unfiltered.
-	 * The answer is then the id of a thread that cannot follow, and nothing is set.
+	 * TSYNC: a thread that somehow exists already must not stay unfiltered. If one cannot
+	 * follow, the result is its id, and nothing is set.
 	 */
 	rc = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
 		&programs[which]);

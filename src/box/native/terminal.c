@@ -21,7 +21,7 @@
 #define TIOCGPTPEER _IO('T', 0x41)
 #endif
 
-/* Streams that are nothing: from the box's own /dev, not the host's. */
+/* For streams that are not given: the box's own /dev/null, not the host's. */
 static int open_null(const struct box_io *io, struct fault *f)
 {
 	const int given[3] = { io->in, io->out, io->err };
@@ -38,24 +38,34 @@ static int open_null(const struct box_io *io, struct fault *f)
 	return 0;
 }
 
+int terminal_open(unsigned short rows, unsigned short cols, int *ret_master)
+{
+	const struct winsize size = { .ws_row = rows, .ws_col = cols };
+	auto_close int master = openat(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC),
+		       end = -1;
+	int unlock = 0;
+
+	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
+		return -1;
+	end = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (end < 0 || ioctl(end, TIOCSWINSZ, &size) < 0)
+		return -1;
+	*ret_master = take_fd(&master);
+	return take_fd(&end);
+}
+
 int step_terminal(struct native *n, struct fault *f)
 {
-	const struct winsize size = { .ws_row = n->io->rows, .ws_col = n->io->cols };
 	auto_close int master = -1;
-	int unlock = 0;
 
 	if (setsid() < 0)
 		return fault_set(f, errno, "start a session");
 	if (!n->io->terminal)
 		return open_null(n->io, f);
-	master = openat(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
-		return fault_set(f, errno, "make a pseudo-terminal");
-	n->terminal = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	n->terminal = terminal_open(n->io->rows, n->io->cols, &master);
 	if (n->terminal < 0)
-		return fault_set(f, errno, "open the pseudo-terminal");
-	if (ioctl(n->terminal, TIOCSWINSZ, &size) < 0 ||
-		(n->io->termios && tcsetattr(n->terminal, TCSANOW, n->io->termios) < 0) ||
+		return fault_set(f, errno, "make a pseudo-terminal");
+	if ((n->io->termios && tcsetattr(n->terminal, TCSANOW, n->io->termios) < 0) ||
 		ioctl(n->terminal, TIOCSCTTY, 0) < 0)
 		return fault_set(f, errno, "set the pseudo-terminal up");
 	for (int fd = 0; fd <= (n->io->err_apart ? 1 : 2); fd++)

@@ -44,7 +44,7 @@ int step_userns(struct native *n, struct fault *f)
 
 int step_hostname(struct native *n, struct fault *f)
 {
-	/* A name, no protection: podman's own filter refuses it, and lets the rest through. */
+	/* The name protects nothing: podman's own filter refuses it, and allows the rest. */
 	if (sethostname(n->plan->name, strlen(n->plan->name)) < 0 && errno != EPERM)
 		return fault_set(f, errno, "set the host name");
 	return 0;

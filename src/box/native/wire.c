@@ -1,3 +1,4 @@
+/* box/native/wire.c - messages between the supervisor and init */
 #include "box/native/native.h"
 #include "base/fault.h"
 
@@ -16,7 +17,8 @@ static int send_parts(int socket, const struct iovec *parts, size_t n, int fd)
 	union control control = { 0 };
 	struct msghdr m = { .msg_iov = (struct iovec *)parts };
 
-	m.msg_iovlen = (__typeof__(m.msg_iovlen))n; /* a size_t or an int, as the libc likes */
+	m.msg_iovlen =
+		(__typeof__(m.msg_iovlen))n; /* a size_t or an int, depending on the libc */
 	if (fd >= 0) {
 		m.msg_control = &control;
 		m.msg_controllen = sizeof(control);
@@ -52,7 +54,7 @@ ssize_t wire_receive(int socket, struct wire *w, struct fault *f, int *ret_fd, i
 {
 	union control control;
 	struct iovec parts[2] = { { w, sizeof(*w) }, { f, sizeof(*f) } };
-	/* CMSG_LEN: in what CMSG_SPACE rounds up to, the kernel would put another. */
+	/* CMSG_LEN: with CMSG_SPACE the padding would have room for a second descriptor. */
 	struct msghdr m = { .msg_iov = parts,
 		.msg_iovlen = f ? 2 : 1,
 		.msg_control = ret_fd ? &control : NULL,
@@ -62,8 +64,8 @@ ssize_t wire_receive(int socket, struct wire *w, struct fault *f, int *ret_fd, i
 	if (ret_fd)
 		*ret_fd = -1;
 	/*
-	 * When init ended with a word of ours unread, that is told first (once, as a
-	 * reset), and its last word after it.
+	 * If init ended with a message of ours unread, the kernel reports a reset once, and
+	 * init's last message after that.
 	 */
 	do
 		n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | flags);

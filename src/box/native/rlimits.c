@@ -1,0 +1,97 @@
+/*
+ * box/native/rlimits.c - resource limits of the command
+ *
+ * The kernel counts some resources for all processes of a user together, inside and outside of
+ * boxes, and compares the count with the limit of the process that asks for more. So a box gets
+ * lower limits than the user's programs: no box can take the difference.
+ */
+#include "box/native/native.h"
+#include "plan/plan.h"
+#include "base/fault.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+static int failed(const char *name, rlim_t value, struct fault *f)
+{
+	fault_set(f, errno, "limit %s to %llu", name, (unsigned long long)value);
+	return fault_fix(f, "A limit cannot be above the one in force outside (ulimit -H).");
+}
+
+static int limit(int what, rlim_t value, const char *name, struct fault *f)
+{
+	const struct rlimit r = { value, value };
+
+	return setrlimit(what, &r) < 0 ? failed(name, value, f) : 0;
+}
+
+/* Half of what the user may have now. Without a limit there is enough for everybody. */
+static int halve(int what, const char *name, struct fault *f)
+{
+	struct rlimit now;
+
+	if (getrlimit(what, &now) < 0)
+		return fault_set(f, errno, "look at the limit of %s", name);
+	return now.rlim_cur == RLIM_INFINITY ? 0 : limit(what, now.rlim_cur / 2, name, f);
+}
+
+int limits_raise_files(struct fault *f)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+		return fault_set(f, errno, "look at the limit of open files");
+	if (r.rlim_cur == r.rlim_max)
+		return 0;
+	r.rlim_cur = r.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &r) < 0 ? failed("open files", r.rlim_max, f) : 0;
+}
+
+int limits_of_files(unsigned long long files)
+{
+	const struct rlimit r = { files, files };
+
+	return setrlimit(RLIMIT_NOFILE, &r);
+}
+
+/*
+ * The command sets its own limit (exec.c), because init still has to send descriptors. Find out
+ * now whether that will work.
+ */
+static int prepare_files(rlim_t files, struct fault *f)
+{
+	struct rlimit r;
+	int rc = limits_raise_files(f);
+
+	if (rc < 0)
+		return rc;
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && files <= r.rlim_max)
+		return 0;
+	errno = EPERM;
+	return failed("open files", files, f);
+}
+
+int step_limits(struct native *n, struct fault *f)
+{
+	const struct limits *l = &n->plan->limits;
+	int rc;
+
+	/*
+	 * One byte, not zero: if core_pattern pipes into a program, that program runs on the
+	 * host for a crash in the box, whatever the limit is. Only at one byte does the kernel
+	 * not start it (Linux 2.6.32, fs/coredump.c).
+	 */
+	rc = limit(RLIMIT_CORE, 1, "core files", f);
+	/* Counted per user namespace since Linux 5.14. */
+	if (rc == 0 && l->pids)
+		rc = limit(RLIMIT_NPROC, l->pids, "processes", f);
+	if (rc == 0)
+		rc = prepare_files(l->files, f);
+	if (rc == 0)
+		rc = halve(RLIMIT_SIGPENDING, "signals on their way", f);
+	if (rc == 0)
+		rc = halve(RLIMIT_MSGQUEUE, "bytes in message queues", f);
+	if (rc == 0)
+		rc = halve(RLIMIT_MEMLOCK, "locked memory", f);
+	return rc;
+}

@@ -1,0 +1,216 @@
+/*
+ * host/obeyed-names.c - which names in a project somebody outside runs or obeys
+ *
+ * plan/obeyed.c has the table, of clients, editors and tools; what git goes by is added here.
+ * A walk asks about every name of a project, so most of them must be dismissed by their first
+ * letter and length.
+ */
+#include "host/obeyed-names.h"
+#include "host/walk.h"
+#include "plan/obeyed.h"
+#include "base/mem.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* A set of names. lengths: for each first letter, a bit for each length modulo 64. */
+struct names {
+	uint64_t lengths[256];
+	VEC(const char *) all;
+};
+
+static struct {
+	struct walk_filter filter;
+	struct names names, tops; /* wanted themselves; wanted with all that is below */
+	VEC(const char *) ends;   /* of wanted names */
+} wanted;
+
+/* Names by which git knows a repository, and what it goes on to from there. */
+static const char *const git_names[] = { ".git", "HEAD", "objects", "refs", "config",
+	"config.worktree", "commondir", "gitdir", "hooks" };
+
+/* All that is not here is a client of a model. */
+static const struct {
+	const char *who;
+	enum planted_rank rank;
+} ranks[] = {
+	{ "git", PLANTED_GIT },
+	{ "pre-commit", PLANTED_GIT },
+	{ "lefthook", PLANTED_GIT },
+	{ "VS Code", PLANTED_EDITOR },
+	{ "VS Code and its kin", PLANTED_EDITOR },
+	{ "JetBrains editors", PLANTED_EDITOR },
+	{ "Zed", PLANTED_EDITOR },
+	{ "Fleet", PLANTED_EDITOR },
+	{ "Helix", PLANTED_EDITOR },
+	{ "editors", PLANTED_EDITOR },
+	{ "Vim and Neovim", PLANTED_EDITOR },
+	{ "Neovim", PLANTED_EDITOR },
+	{ "Vim", PLANTED_EDITOR },
+	{ "Emacs", PLANTED_EDITOR },
+	{ "Sublime Text", PLANTED_EDITOR },
+	{ "direnv", PLANTED_EDITOR },
+	{ "mise", PLANTED_EDITOR },
+	{ "gdb", PLANTED_REST },
+	{ "lldb", PLANTED_REST },
+	{ "Yarn", PLANTED_REST },
+	{ "Yarn 1", PLANTED_REST },
+	{ "pnpm", PLANTED_REST },
+	{ "npm", PLANTED_REST },
+	{ "Bun", PLANTED_REST },
+	{ "cargo", PLANTED_REST },
+	{ "rustup", PLANTED_REST },
+	{ "asdf", PLANTED_REST },
+	{ "Haskell Language Server", PLANTED_EDITOR },
+	{ "rope, in servers for Python", PLANTED_EDITOR },
+	{ "GHCi", PLANTED_REST },
+	{ "R", PLANTED_REST },
+	{ "irb", PLANTED_REST },
+	{ "Pry", PLANTED_REST },
+	{ "IEx", PLANTED_REST },
+};
+
+static void add_name(struct names *names, const char *name)
+{
+	names->lengths[(unsigned char)*name] |= 1ULL << (strlen(name) & 63);
+	vec_push(&names->all, name);
+}
+
+static bool has_name(const struct names *names, const char *name, size_t n)
+{
+	if (!(names->lengths[(unsigned char)*name] >> (n & 63) & 1))
+		return false;
+	vec_each(one, &names->all)
+		if (**one == *name && strlen(*one) == n && !memcmp(*one, name, n))
+			return true;
+	return false;
+}
+
+bool planted_wants(const char *name)
+{
+	if (has_name(&wanted.names, name, strlen(name)))
+		return true;
+	vec_each(end, &wanted.ends)
+		if (str_ends(name, *end))
+			return true;
+	return false;
+}
+
+static bool wants(void *ctx, const char *name)
+{
+	(void)ctx;
+	return planted_wants(name);
+}
+
+/* Does it lie in a directory that is obeyed as a whole, perhaps, or is it one? */
+static bool is_in_top(const char *rel)
+{
+	for (const char *at = rel; *at; at += strcspn(at, "/"), at += *at == '/')
+		if (has_name(&wanted.tops, at, strcspn(at, "/")))
+			return true;
+	return false;
+}
+
+static bool wants_whole(void *ctx, const char *dir)
+{
+	(void)ctx;
+	return is_in_top(dir);
+}
+
+static void add_obeyed(const struct obeyed *o)
+{
+	if (*o->path == '*') {
+		vec_push(&wanted.ends, o->path + 1);
+		return;
+	}
+	add_name(&wanted.names, path_base(o->path));
+	if (o->dir)
+		add_name(&wanted.tops, mem_strndup(o->path, strcspn(o->path, "/")));
+}
+
+/* At every start, for each name: not by way of printf(3). */
+static void add_id(struct str *id, const char *before, const char *name, const char *after)
+{
+	str_add(id, before);
+	str_add(id, name);
+	str_add(id, after);
+}
+
+const struct walk_filter *planted_filter(void)
+{
+	struct str id = { 0 };
+
+	if (wanted.filter.id)
+		return &wanted.filter;
+	for (size_t i = 0; i < ARRAY_SIZE(git_names); i++)
+		add_name(&wanted.names, git_names[i]);
+	add_name(&wanted.tops, "hooks");
+	for (size_t i = 0; i < obeyed_n; i++)
+		add_obeyed(&obeyed_all[i]);
+	vec_each(name, &wanted.names.all)
+		add_id(&id, "", *name, "\n");
+	vec_each(top, &wanted.tops.all)
+		add_id(&id, "", *top, "/\n");
+	vec_each(end, &wanted.ends)
+		add_id(&id, "*", *end, "\n");
+	wanted.filter = (struct walk_filter){ id.p, wants_whole, wants };
+	return &wanted.filter;
+}
+
+/* Its own path, and not one in it? */
+static bool ends_there(const struct obeyed *o, const char *rel)
+{
+	size_t n = strlen(rel), m = strlen(o->path);
+
+	return n == m ? !strcmp(rel, o->path)
+		      : n > m && rel[n - m - 1] == '/' && !strcmp(rel + n - m, o->path);
+}
+
+bool planted_could_be(const char *rel)
+{
+	const char *name = path_base(rel);
+	const struct obeyed *o;
+
+	if (!strcmp(name, ".git"))
+		return true;
+	if (!has_name(&wanted.names, name, strlen(name)))
+		return false;
+	o = obeyed_find(rel, true);
+	return o && o->how != OBEYED_OPEN && ends_there(o, rel);
+}
+
+static enum planted_rank rank_of(const struct obeyed *o)
+{
+	if (o->how == OBEYED_TOLD)
+		return PLANTED_INSTRUCTIONS;
+	for (size_t i = 0; i < ARRAY_SIZE(ranks); i++)
+		if (!strcmp(ranks[i].who, o->who))
+			return ranks[i].rank;
+	return PLANTED_CLIENT;
+}
+
+bool planted_obeyed(const char *rel, bool dir, struct planted *ret)
+{
+	const struct obeyed *o;
+	enum planted_rank rank;
+
+	if (!strcmp(path_base(rel), ".git")) {
+		*ret = (struct planted){ .rank = PLANTED_GIT,
+			.why = dir ? "a repository, whose config and hooks git runs"
+				   : "it says which repository git enters" };
+		return true;
+	}
+	if (!planted_wants(path_base(rel)) && !is_in_top(rel))
+		return false;
+	o = obeyed_find(rel, dir);
+	if (!o || o->how == OBEYED_OPEN)
+		return false;
+	rank = rank_of(o);
+	/* Packages bring them along; nobody works in there. */
+	if (rank >= PLANTED_REST && strstr(rel, "node_modules/"))
+		return false;
+	*ret = (struct planted){ .why = mem_printf("%s: %s", o->who, o->why), .rank = rank };
+	return true;
+}

@@ -1,0 +1,94 @@
+/*
+ * manifest/limits.h - all limits of a box, in one table
+ *
+ * A row is a limit. The key of a manifest, the option --limit with its completion, the plan's
+ * JSON, its schema and the manual follow from it. To add a limit, add a row here and enforce it
+ * in one place.
+ *
+ *	X(name, type, most, such, plan, key)
+ *
+ *	type	KEY_COUNT, KEY_SIZE, KEY_TIME or KEY_NUMBER (manifest/keys.h)
+ *	most	the largest value, as one writes it: what the kernel or our arithmetic can take
+ *	such	what --limit expects; `most` is added to it
+ *	plan	what the value in a plan means
+ *	key	the documentation of the manifest's key
+ *
+ * A value of 0 is the default. The group says who enforces a limit.
+ */
+#ifndef MANIFEST_LIMITS_H
+#define MANIFEST_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The supervisor (time) and the kernel, by rlimits and the size of the box's tmpfs. */
+#define LIMITS_OF_BOX(X)                                                                      \
+	X(time, KEY_TIME, "3650d", "a time such as 90s, 30m or 1h30m, at most",               \
+		"seconds of wall clock, 0: no limit", "Wall-clock time, as `30m`.")           \
+	X(pids, KEY_COUNT, "4194304", "a number from 1 to",                                   \
+		"processes and threads, 0: no limit", "Processes and threads.")               \
+	X(files, KEY_COUNT, "1073741824", "a number from 1 to", "open files in each process", \
+		"Open files of each process.")                                                \
+	X(scratch, KEY_SIZE, "1024T", "a size such as 512M or 2G, at most",                   \
+		"bytes in the box's own file system",                                         \
+		"What may be written outside the workspace: home, /tmp.")
+
+/* The broker; only in networks that have one. */
+#define LIMITS_OF_NETWORK(X)                                                            \
+	X(connections, KEY_COUNT, "4096", "a number from 1 to", "how many at once",     \
+		"Connections at once, where the network is `allow` or `open`.")         \
+	X(traffic, KEY_SIZE, "1024T", "a size such as 500M or 10G, at most",            \
+		"bytes in both directions, 0: no limit",                                \
+		"Bytes over such a network in all, in both directions.")                \
+	X(rate, KEY_SIZE, "1T", "a size for each second, such as 500K or 10M, at most", \
+		"bytes a second, 0: no limit", "The same, each second.")
+
+/* Not enforced yet: an agent that sets one is refused. */
+#define LIMITS_OF_NOBODY(X)                                                          \
+	X(memory, KEY_SIZE, NULL, NULL, NULL, "Memory of all processes.")            \
+	X(cpus, KEY_NUMBER, NULL, NULL, NULL, "Processors.")                         \
+	X(disk, KEY_SIZE, NULL, NULL, NULL, "What may be written to the workspace.") \
+	X(usd, KEY_NUMBER, NULL, NULL, NULL, "Money spent on the model.")            \
+	X(tokens, KEY_COUNT, NULL, NULL, NULL, "Tokens used.")
+
+enum { MOST_CONNECTIONS = 4096 }; /* of one box, at once */
+
+#define LIMIT_FIELD_KEY_COUNT                          unsigned long long
+#define LIMIT_FIELD_KEY_SIZE                           unsigned long long
+#define LIMIT_FIELD_KEY_TIME                           unsigned long long
+#define LIMIT_FIELD_KEY_NUMBER                         double
+#define LIMIT_FIELD(name, type, most, such, plan, key) LIMIT_FIELD_##type name;
+
+struct limits {
+	LIMITS_OF_BOX(LIMIT_FIELD)
+	LIMITS_OF_NETWORK(LIMIT_FIELD)
+	LIMITS_OF_NOBODY(LIMIT_FIELD)
+};
+
+enum limit_group { LIMIT_OF_BOX, LIMIT_OF_NETWORK, LIMIT_OF_NOBODY };
+
+struct limit_row {
+	const char *name;
+	enum limit_group group;
+	size_t offset; /* in struct limits */
+	int type;      /* enum key_type */
+	const char *most, *such;
+};
+
+extern const struct limit_row limit_table[]; /* ends with a name of NULL */
+
+/* The limits of a group in order: for (l = limit_first(g); l; l = limit_next(l)) */
+const struct limit_row *limit_first(enum limit_group group);
+const struct limit_row *limit_next(const struct limit_row *l);
+
+/* The value of a limit that is a whole number. */
+unsigned long long limit_value(const struct limits *all, const struct limit_row *l);
+bool limit_is_set(const struct limits *all, const struct limit_row *l);
+
+/* Take from `from` the limits of one group that `to` does not set. */
+void limit_inherit(struct limits *to, const struct limits *from, enum limit_group group);
+
+/* Set a limit from text. False: the text is no value, or out of range. */
+bool limit_set(struct limits *all, const struct limit_row *l, const char *text);
+
+#endif

@@ -1,0 +1,447 @@
+/*
+ * overlay/apply-plan.c - what becomes of each change
+ *
+ * A change whose base is the host's own present file is taken. Where the host has changed
+ * since the box started, the present file decides: what is like the box's is there already;
+ * what is like the copy of the base that was kept is taken; two changed texts are merged over
+ * that copy; all else is a conflict. A change is never dropped without an entry that says so.
+ */
+#include "overlay/apply-steps.h"
+#include "overlay/changeset.h"
+#include "overlay/same.h"
+#include "overlay/tree.h"
+#include "plan/obeyed.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/merge.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_MERGED = 16 << 20 };
+
+int apply_parent(int tree, const char *path, const char **ret_name)
+{
+	const char *slash = strrchr(path, '/');
+	const char *dir = slash ? mem_strndup(path, (size_t)(slash - path)) : ".";
+
+	*ret_name = slash ? slash + 1 : path;
+	return fd_open2(tree, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, APPLY_BENEATH);
+}
+
+/* What the host has at that path now; st_mode 0: nothing. */
+static int look_now(int tree, const char *path, struct stat *ret)
+{
+	const char *name;
+	auto_close int dir = apply_parent(tree, path, &name);
+
+	*ret = (struct stat){ 0 };
+	if (dir >= 0 && fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	*ret = (struct stat){ 0 };
+	return errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV ? 0
+										       : -errno;
+}
+
+/* ---- selection ---- */
+
+static bool is_at_or_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return !strcmp(dir, ".") || (!strncmp(path, dir, n) && (!path[n] || path[n] == '/'));
+}
+
+/* A directory is made, too, if something in it is wanted. */
+static bool is_wanted(const struct apply *a, const struct changed *c)
+{
+	if (!a->only)
+		return true;
+	for (const char *const *path = a->only; *path; path++)
+		if (is_at_or_below(c->path, *path) ||
+			(c->box.type == TYPE_DIR && c->base.type != TYPE_DIR &&
+				is_at_or_below(*path, c->path)))
+			return true;
+	return false;
+}
+
+static int check_only(const struct apply *a, struct fault *f)
+{
+	for (const char *const *path = a->only; path && *path; path++) {
+		bool found = false;
+
+		vec_each(c, &a->set->all)
+			found |= !c->git && is_at_or_below(c->path, *path);
+		if (!found)
+			return fault_set(f, ENOENT, "apply '%s', which the box did not change",
+				str_visible(*path));
+	}
+	return 0;
+}
+
+/* ---- what is guarded ---- */
+
+/* Does the box see a directory, or for HEAD anything, of that name there? */
+static bool box_has(const struct apply *a, const char *dir, const char *name)
+{
+	const char *path = *dir ? path_join(dir, name) : name;
+	struct stat st;
+
+	if (look_now(a->set->upper, path, &st) == 0 && st.st_mode)
+		return !S_ISCHR(st.st_mode);
+	return look_now(a->set->lower, path, &st) == 0 && st.st_mode;
+}
+
+/* git takes a directory with these three for a repository, and obeys its config. */
+static bool makes_repository(const struct apply *a, const char *path)
+{
+	static const char *const parts[] = { "HEAD", "objects", "refs" };
+	const char *slash = strrchr(path, '/');
+	const char *dir = slash ? mem_strndup(path, (size_t)(slash - path)) : "";
+	bool is_part = false, all = true;
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		is_part |= !strcmp(path_base(path), parts[i]);
+	for (size_t i = 0; is_part && i < ARRAY_SIZE(parts); i++)
+		all &= box_has(a, dir, parts[i]);
+	return is_part && all;
+}
+
+static bool leads_out(const struct apply *a, const struct changed *c)
+{
+	const char *full = path_join(a->root, c->path);
+
+	return !path_within(path_clean(path_join(path_parent(full), c->box.link)), a->root);
+}
+
+/* Why it is not taken unless asked for; or NULL. */
+static const char *guard_of(const struct apply *a, const struct changed *c)
+{
+	bool dir = (c->box.type ? c->box.type : c->base.type) == TYPE_DIR;
+	const struct obeyed *o = obeyed_find(c->path, dir);
+
+	if (a->protects(a->protects_ctx, c->path, dir))
+		return o ? mem_printf("protected: %s %s", o->who, o->why) : "protected";
+	if (c->kind == CHANGED_DELETED)
+		return NULL;
+	if (makes_repository(a, c->path))
+		return "protected: git would take its directory for a repository";
+	if (c->box.type == TYPE_LINK && leads_out(a, c))
+		return mem_printf("it leads out of the project, to %s",
+			str_visible(c->box.link));
+	return NULL;
+}
+
+/* ---- verdicts ---- */
+
+static bool like_side(const struct stat *now, const struct changed_side *side)
+{
+	switch (side->type) {
+	case TYPE_NONE:
+		return !now->st_mode;
+	case TYPE_FILE:
+		return S_ISREG(now->st_mode) && (now->st_mode & 0777) == (side->mode & 0777) &&
+			(unsigned long long)now->st_size == side->size;
+	case TYPE_DIR:
+		return S_ISDIR(now->st_mode) && (now->st_mode & 0777) == (side->mode & 0777);
+	default:
+		return S_ISLNK(now->st_mode) && side->type == TYPE_LINK;
+	}
+}
+
+static int open_now(const struct apply *a, const char *path)
+{
+	return fd_open2(a->set->lower, path,
+		O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC, APPLY_BENEATH);
+}
+
+/* Is the host's present file the same as that side of the change? */
+static bool is_now(const struct apply *a, const struct changed *c, const struct stat *now,
+	const struct changed_side *side)
+{
+	auto_close int mine = -1, theirs = -1;
+	char link[PATH_MAX];
+	const char *name;
+	ssize_t n;
+
+	if (!like_side(now, side))
+		return false;
+	if (side->type == TYPE_LINK) {
+		auto_close int dir = apply_parent(a->set->lower, c->path, &name);
+
+		n = dir < 0 ? -1 : readlinkat(dir, name, link, sizeof(link));
+		return n >= 0 && (size_t)n == strlen(side->link) &&
+			!memcmp(link, side->link, (size_t)n);
+	}
+	if (side->type != TYPE_FILE)
+		return true;
+	mine = open_now(a, c->path);
+	theirs = side == &c->box ? changeset_open_box(a->set, c)
+				 : changeset_open_base(a->set, c);
+	return mine >= 0 && theirs >= 0 && same_bytes(mine, theirs) == 1;
+}
+
+static bool read_text(int fd, struct merge_text *ret)
+{
+	if (fd < 0)
+		return false;
+	ret->p = fd_read_bytes(fd, MOST_MERGED, &ret->n);
+	return ret->p != NULL;
+}
+
+static mode_t merged_mode(const struct changed *c, const struct stat *now)
+{
+	return c->what & WHAT_MODE ? c->box.mode : now->st_mode;
+}
+
+/* What was merged before is there already: merging again changes nothing. */
+static bool merge(const struct apply *a, const struct stat *now, struct apply_item *ret)
+{
+	const struct changed *c = ret->change;
+	struct merge_text base, ours, theirs;
+	struct str out = { 0 };
+
+	if (!read_text(changeset_open_base(a->set, c), &base) ||
+		!read_text(open_now(a, c->path), &ours) ||
+		!read_text(changeset_open_box(a->set, c), &theirs) ||
+		!merge_texts(&base, &ours, &theirs, &out))
+		return false;
+	ret->text = out.p;
+	ret->n = out.len;
+	ret->verdict = out.len == ours.n && (!ours.n || !memcmp(out.p, ours.p, ours.n)) &&
+			(merged_mode(c, now) & 0777) == (now->st_mode & 0777)
+		? APPLY_THERE
+		: APPLY_MERGED;
+	return true;
+}
+
+static const char *conflict(const struct changed *c, const struct stat *now)
+{
+	if (c->kind == CHANGED_DELETED)
+		return "changed here, and deleted in the box";
+	if (!now->st_mode)
+		return "deleted here, and changed in the box";
+	if (c->kind == CHANGED_ADDED)
+		return "made here and in the box, and not alike";
+	return "changed here and in the box";
+}
+
+/* The host has changed since the start. */
+static void judge_changed(const struct apply *a, const struct stat *now, struct apply_item *i)
+{
+	const struct changed *c = i->change;
+
+	if (is_now(a, c, now, &c->box))
+		i->verdict = APPLY_THERE;
+	else if (c->base_is == BASE_KEPT && is_now(a, c, now, &c->base))
+		i->verdict = APPLY_TAKEN;
+	else if (c->base_is == BASE_UNSURE && !now->st_mode)
+		i->verdict = APPLY_TAKEN; /* only something else in its directory has changed */
+	else if (c->base_is != BASE_KEPT || c->base.type != TYPE_FILE ||
+		c->box.type != TYPE_FILE || !S_ISREG(now->st_mode) || !merge(a, now, i)) {
+		i->verdict = APPLY_CONFLICT;
+		i->why = conflict(c, now);
+	}
+}
+
+static void judge(const struct apply *a, const struct stat *now, struct apply_item *i)
+{
+	const struct changed *c = i->change;
+	const char *guard = guard_of(a, c);
+
+	i->is_guarded = guard != NULL;
+	i->verdict = APPLY_LEFT;
+	if (c->unreadable || c->unlisted) {
+		i->verdict = APPLY_CONFLICT;
+		i->why = "it cannot be read in the box's layer";
+	} else if (c->box.type == TYPE_OTHER)
+		i->why = "neither a file nor a link nor a directory";
+	else if (guard && !a->guarded)
+		i->why = guard;
+	else if (c->base_is == BASE_SAME)
+		i->verdict = is_now(a, c, now, &c->box) ? APPLY_THERE : APPLY_TAKEN;
+	else
+		judge_changed(a, now, i);
+}
+
+/* ---- operations ---- */
+
+static void add_op(struct apply *a, enum apply_kind kind, const struct apply_item *i,
+	const struct stat *now, mode_t mode)
+{
+	vec_push(&a->ops,
+		((struct apply_op){ .kind = kind,
+			.path = i->change->path,
+			.mode = mode & 0777,
+			.old_mode = now->st_mode & 07777,
+			.before = now->st_ino,
+			.item = i }));
+}
+
+/* What is in the way of the new version, or deleted. Of the last path first. */
+static void add_removal(struct apply *a, const struct apply_item *i, const struct stat *now)
+{
+	enum change_type box = i->change->box.type;
+	bool dir = S_ISDIR(now->st_mode);
+
+	if (!now->st_mode || (box != TYPE_NONE && dir == (box == TYPE_DIR)))
+		return;
+	add_op(a, dir ? APPLY_RMDIR : APPLY_REMOVE, i, now, 0);
+}
+
+static bool only_mode(const struct apply_item *i, const struct stat *now)
+{
+	return i->verdict == APPLY_TAKEN && i->change->what == WHAT_MODE &&
+		S_ISREG(now->st_mode) && i->change->box.type == TYPE_FILE;
+}
+
+static void add_making(struct apply *a, const struct apply_item *i, const struct stat *now)
+{
+	const struct changed *c = i->change;
+	static const struct stat nothing;
+	bool in_the_way = S_ISDIR(now->st_mode) != (c->box.type == TYPE_DIR);
+
+	if (c->box.type == TYPE_NONE || only_mode(i, now))
+		return;
+	if (in_the_way)
+		now = &nothing;
+	if (c->box.type != TYPE_DIR)
+		add_op(a, APPLY_PUT, i, now,
+			i->verdict == APPLY_MERGED ? merged_mode(c, now) : c->box.mode);
+	else if (!now->st_mode)
+		add_op(a, APPLY_MKDIR, i, now, c->box.mode);
+}
+
+/* When all is in it, so that it may become read-only. Of the last path first. */
+static void add_mode(struct apply *a, const struct apply_item *i, const struct stat *now)
+{
+	const struct changed *c = i->change;
+	bool old_dir = c->box.type == TYPE_DIR && S_ISDIR(now->st_mode);
+
+	if (c->box.type == TYPE_DIR && !old_dir)
+		add_op(a, APPLY_CHMOD, i, &(struct stat){ .st_mode = S_IFDIR | 0700 },
+			c->box.mode);
+	else if ((old_dir && c->what & WHAT_MODE) || only_mode(i, now))
+		add_op(a, APPLY_CHMOD, i, now, c->box.mode);
+}
+
+static bool is_done(const struct apply_item *i)
+{
+	return i->verdict == APPLY_TAKEN || i->verdict == APPLY_MERGED;
+}
+
+typedef VEC(struct stat) stat_vec;
+
+static void add_ops(struct apply *a, const stat_vec *now)
+{
+	for (size_t i = a->items.n; i-- > 0;)
+		if (is_done(&a->items.v[i]))
+			add_removal(a, &a->items.v[i], &now->v[i]);
+	for (size_t i = 0; i < a->items.n; i++)
+		if (is_done(&a->items.v[i]))
+			add_making(a, &a->items.v[i], &now->v[i]);
+	for (size_t i = a->items.n; i-- > 0;)
+		if (is_done(&a->items.v[i]))
+			add_mode(a, &a->items.v[i], &now->v[i]);
+}
+
+static bool counts(const struct apply_item *i)
+{
+	const struct changed *c = i->change;
+
+	return i->verdict >= APPLY_LEFT || (c->what & WHAT_TYPE) ||
+		(c->kind == CHANGED_DELETED ? c->base : c->box).type != TYPE_DIR;
+}
+
+/*
+ * A directory becomes something else only if all in it is deleted, too: what the user has put
+ * there since is not.
+ */
+static bool has_more(const struct apply *a, const struct changed *c)
+{
+	auto_close int dir = fd_open2(a->set->lower, c->path,
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC, APPLY_BENEATH);
+	tree_names names = { 0 };
+
+	if (dir < 0 || tree_list(dir, &names) < 0)
+		return true;
+	vec_each(name, &names) {
+		const char *path = path_join(c->path, *name);
+		bool found = false;
+
+		vec_each(i, &a->items)
+			found |= !strcmp(i->change->path, path) && is_done(i);
+		if (!found)
+			return true;
+	}
+	return false;
+}
+
+static void check_replaced(struct apply *a, const stat_vec *now)
+{
+	for (size_t i = 0; i < a->items.n; i++) {
+		struct apply_item *item = &a->items.v[i];
+		enum change_type box = item->change->box.type;
+
+		if (!is_done(item) || !S_ISDIR(now->v[i].st_mode) || box == TYPE_DIR ||
+			box == TYPE_NONE || !has_more(a, item->change))
+			continue;
+		item->verdict = APPLY_CONFLICT;
+		item->why = "a directory here that has more in it, and something else in the "
+			    "box";
+	}
+}
+
+/* What is in a directory that is not made is left out with it. Parents come first. */
+static void leave_below(struct apply *a)
+{
+	const struct apply_item *left = NULL;
+
+	vec_each(i, &a->items) {
+		if (left && is_at_or_below(i->change->path, left->change->path)) {
+			if (!is_done(i))
+				continue;
+			i->verdict = left->verdict;
+			i->why = left->why;
+			i->is_guarded = left->is_guarded;
+		} else if (i->verdict == APPLY_LEFT && i->change->box.type == TYPE_DIR &&
+			i->change->base.type != TYPE_DIR) {
+			left = i;
+		}
+	}
+}
+
+int apply_plan(struct apply *a, struct fault *f)
+{
+	stat_vec now = { 0 };
+	int rc = check_only(a, f);
+
+	if (rc < 0)
+		return rc;
+	vec_each(c, &a->set->all) {
+		struct apply_item item = { .change = c };
+		struct stat st;
+
+		a->git += c->git;
+		if (c->git || !strcmp(c->path, ".") || !is_wanted(a, c))
+			continue;
+		rc = look_now(a->set->lower, c->path, &st);
+		if (rc < 0)
+			return fault_set(f, -rc, "look at '%s'", str_visible(c->path));
+		judge(a, &st, &item);
+		vec_push(&a->items, item);
+		vec_push(&now, st);
+	}
+	leave_below(a);
+	check_replaced(a, &now);
+	vec_each(i, &a->items)
+		a->count[i->verdict] += counts(i);
+	add_ops(a, &now);
+	return 0;
+}

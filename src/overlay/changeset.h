@@ -1,0 +1,100 @@
+/*
+ * overlay/changeset.h - the exact set of files that a box added, changed and deleted
+ *
+ * Input: the upper layer that a box wrote and the tree of the host that it lies on. Output: one
+ * entry for each name that differs, by content, type, mode and extended attributes, never by
+ * time stamps: a file that was only touched, or written with the same bytes, is no change.
+ * `carrel diff`, `carrel apply`, `carrel race` and evaluations all use this one function.
+ *
+ * What is exact. The upper layer holds all that the box made, so the box's side is always exact
+ * once the box has ended; while it runs, each entry is as it was at some moment of the look.
+ * The other side is the tree when the box started, and nobody copied that. It is known as
+ * follows, per entry:
+ *
+ *	BASE_SAME	the host's file has not changed since (its ctime is older than the
+ *			start): the host's file is the base, exactly
+ *	BASE_KEPT	it has changed since, but a copy was kept when the box ended and it
+ *			had not changed by then: the copy is the base, exactly
+ *	BASE_UNSURE	it has changed since and there is no copy. The present file of the host
+ *			stands in for the base; a git blob may be a better one, ask git
+ *
+ * A clock that was set back, or a file server with another clock, can make a changed file look
+ * unchanged. With `now` the base is the present tree of the host, whatever it was before.
+ *
+ * The upper layer is hostile. It is read through descriptors, beneath its root, without
+ * following a link or crossing into another mount; of overlayfs's attributes only `opaque` is
+ * obeyed, and of its special files only the white-out. What cannot be read or named is never
+ * skipped in silence: it is an entry that says so, and `partial` is set.
+ */
+#ifndef OVERLAY_CHANGESET_H
+#define OVERLAY_CHANGESET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "overlay/changes.h" /* enum change_type */
+
+struct fault;
+
+enum changed_kind { CHANGED_ADDED, CHANGED_CHANGED, CHANGED_DELETED };
+
+/* What differs; of an added or deleted name all of it does, and this is 0. */
+enum { WHAT_CONTENT = 1, WHAT_MODE = 2, WHAT_TYPE = 4, WHAT_XATTRS = 8 };
+
+enum changed_base { BASE_SAME, BASE_KEPT, BASE_UNSURE };
+
+struct changed_side {
+	enum change_type type; /* NONE: nothing is there */
+	mode_t mode;           /* all twelve bits */
+	unsigned long long size;
+	const char *link; /* of a link: where it leads, any bytes */
+	dev_t dev;
+	ino_t ino; /* two names with one inode are hard links */
+	nlink_t links;
+	struct timespec mtime, ctime;
+};
+
+struct changed {
+	const char *path; /* below the root, clean, "." is the root itself; any bytes */
+	enum changed_kind kind;
+	unsigned int what;
+	struct changed_side base, box;
+	enum changed_base base_is;
+	bool git;        /* in a directory or a file named .git */
+	bool unreadable; /* the box's side cannot be read: its mode forbids it */
+	bool unlisted;   /* a directory whose contents are not in the list: unreadable, or too
+			  * deep to have a name (4096 bytes) */
+};
+
+struct changeset {
+	/* To be set before: */
+	int upper, lower;      /* open directories */
+	int kept;              /* of changeset_keep(), or -1 */
+	struct timespec since; /* when the box started, by CLOCK_REALTIME_COARSE */
+	bool now;              /* compare with the present tree of the host */
+	/* The result, ordered by path: parents before what is in them. */
+	VEC(struct changed) all;
+	/* Of those that are no directories and not git's own: */
+	size_t added, changed, deleted;
+	size_t git;   /* entries with .git set, directories too */
+	bool partial; /* an entry is unreadable or unlisted */
+};
+
+/* Find all changes. Deleted and added directories are listed, and all that is in them. */
+int changeset_find(struct changeset *s, struct fault *f);
+
+/* One side of a plain file, to be read; -errno. It may have changed if the box runs. */
+int changeset_open_base(const struct changeset *s, const struct changed *c);
+int changeset_open_box(const struct changeset *s, const struct changed *c);
+
+/*
+ * Keep copies of the base of what was changed or deleted in the directory `to`, for the time
+ * when the host's own files change: those whose base is still the same, files up to 1 MiB and
+ * links, 64 MiB in all.
+ */
+int changeset_keep(const struct changeset *s, int to, struct fault *f);
+
+#endif

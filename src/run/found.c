@@ -1,0 +1,301 @@
+/*
+ * run/found.c - a directory is new by its path and inode, a file changed by its ctime
+ *
+ * Neither can be forged from the box: a directory that was filled under another name and
+ * then moved has an inode that the survey did not see at this path, and nothing
+ * sets a ctime back. Contents are not read: this is a report, not a verdict.
+ */
+#include "run/found.h"
+#include "host/git-dirs.h"
+#include "host/walk.h"
+#include "box/stub.h"
+#include "plan/plan.h"
+#include "git/git-files.h"
+#include "base/fault.h"
+#include "base/look.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct search {
+	const struct plan *plan;
+	const struct timespec *since;
+	planted_vec *found;
+	name_vec repos; /* that may be git directories */
+};
+
+static int by_inode(const void *a_, const void *b_)
+{
+	const struct known *a = a_, *b = b_;
+
+	return (a->inode > b->inode) - (a->inode < b->inode);
+}
+
+/* They are sorted by then. */
+static bool is_known(const struct plan *p, const struct walk_entry *e)
+{
+	const struct known key = { .inode = e->inode }, *end = p->known.v + p->known.n, *at;
+
+	at = p->known.n ? bsearch(&key, p->known.v, p->known.n, sizeof(*p->known.v), by_inode)
+			: NULL;
+	while (at && at > p->known.v && at[-1].inode == e->inode)
+		at--;
+	for (; at && at < end && at->inode == e->inode; at++)
+		if (!strcmp(at->rel, e->rel))
+			return true;
+	return false;
+}
+
+/*
+ * A directory that stands for an absent name, of this box or of another. What is in ours by now
+ * comes from outside, or is data that the box may write.
+ */
+static bool is_stub_dir(const struct plan *p, const struct walk_entry *e)
+{
+	vec_each(place, &p->places)
+		if (place->kind == PLACE_STUB && place->dir &&
+			path_within(place->source, p->workspace) &&
+			!strcmp(path_below(place->source, p->workspace), e->rel))
+			return true;
+	return stub_at(walk_dir(e), e->name);
+}
+
+static void add_unseen(struct search *s, const char *rel, int err)
+{
+	if (!look_is_absent(err))
+		vec_push(s->found,
+			((struct planted){ mem_strdup(rel),
+				mem_printf("it could not be looked at: %s", strerror(err)),
+				PLANTED_UNSEEN }));
+}
+
+static bool changed(struct search *s, const struct walk_entry *e)
+{
+	const struct timespec *since = s->since;
+	struct fault f = { 0 };
+	struct stat st;
+	int rc;
+
+	if (stub_is_known(e->type, e->inode))
+		return false;
+	rc = walk_dir(e) < 0 ? -errno : look_at(walk_dir(e), e->name, &st, &f);
+	if (rc < 0)
+		add_unseen(s, e->rel, -rc);
+	/* Another box in the same workspace has its own stubs there. */
+	if (rc <= 0 || stub_seen(&st, walk_dir(e), e->name))
+		return false;
+	return st.st_ctim.tv_sec > since->tv_sec ||
+		(st.st_ctim.tv_sec == since->tv_sec && st.st_ctim.tv_nsec >= since->tv_nsec);
+}
+
+/* Is some part before the last exactly this name? */
+static bool is_below(const char *rel, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *at = rel; (at = strstr(at, name)); at++)
+		if ((at == rel || at[-1] == '/') && at[n] == '/')
+			return true;
+	return false;
+}
+
+static bool is_in_hooks(const struct walk_entry *e)
+{
+	static const char hooks[] = "/hooks/";
+	const size_t n = strlen(hooks), at = strlen(e->rel) - strlen(e->name);
+
+	return at >= n ? !memcmp(e->rel + at - n, hooks, n)
+		       : at == n - 1 && !memcmp(e->rel, hooks + 1, at);
+}
+
+/* Where that cannot be told, it is. */
+static bool is_there(const struct walk_entry *e, const char *rel)
+{
+	return walk_dir(e) < 0 || faccessat(walk_dir(e), rel, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+		!look_is_absent(errno);
+}
+
+/* A bare repository has no name of its own. */
+static bool git_obeys(const struct walk_entry *e, struct planted *ret)
+{
+	ret->rank = PLANTED_GIT;
+	if (!strcmp(e->name, "config") &&
+		(walk_has(e, "HEAD") || walk_has(e, "objects") || walk_has(e, "refs")))
+		ret->why = "git obeys it, and runs what it names";
+	else if (!strcmp(e->name, "commondir"))
+		ret->why = "git takes its configuration from there";
+	else if (is_in_hooks(e) && !str_ends(e->name, ".sample") && is_there(e, "../HEAD") &&
+		is_there(e, "../objects"))
+		ret->why = "git runs it";
+	return ret->why;
+}
+
+/* A whole directory of them, put there under that name: each of them may be old. */
+static bool is_bare_hooks(const struct walk_entry *e)
+{
+	return !strcmp(e->name, "hooks") && walk_has(e, "HEAD") && walk_has(e, "objects");
+}
+
+static enum walk_next report(struct search *s, const struct walk_entry *e,
+	const struct planted *what)
+{
+	vec_push(s->found, ((struct planted){ mem_strdup(e->rel), what->why, what->rank }));
+	return WALK_SKIP;
+}
+
+/*
+ * A directory that is obeyed is new by its inode; one in it by its ctime, as what was moved
+ * there may be old. The survey does not look into node_modules: there the ctime decides too.
+ */
+static bool is_new(struct search *s, const struct walk_entry *e)
+{
+	if (is_known(s->plan, e) || is_stub_dir(s->plan, e))
+		return false;
+	return (planted_could_be(e->rel) && !is_below(e->rel, "node_modules")) || changed(s, e);
+}
+
+static enum walk_next visit_dir(struct search *s, const struct walk_entry *e)
+{
+	struct planted what = { 0 };
+
+	if (planted_obeyed(e->rel, true, &what) && is_new(s, e))
+		return report(s, e, &what);
+	if (is_bare_hooks(e) && changed(s, e))
+		return report(s, e,
+			&(struct planted){
+				.why = "git runs what is in it", .rank = PLANTED_GIT });
+	/* What is in a git directory is looked at by host/git-dirs.c. */
+	return !strcmp(e->name, ".git") ? WALK_SKIP : WALK_ON;
+}
+
+static enum walk_next visit(void *ctx, const struct walk_entry *e)
+{
+	struct planted what = { 0 };
+	struct search *s = ctx;
+
+	git_dirs_gather(e, &s->repos);
+	if (e->is_dir)
+		return visit_dir(s, e);
+	if (!planted_obeyed(e->rel, false, &what) && !git_obeys(e, &what))
+		return WALK_ON;
+	return changed(s, e) ? report(s, e, &what) : WALK_ON;
+}
+
+/*
+ * A program outside that replaces a protected file (as `git config` does, by renaming) takes
+ * the mount in the box away with the old one. So what was protected is looked at too.
+ */
+static void add_replaced(const struct plan *p, const char *path, planted_vec *found)
+{
+	const char *rel =
+		path_within(path, p->workspace) ? path_below(path, p->workspace) : path;
+
+	vec_push(found,
+		((struct planted){ rel, "protected, but replaced from outside meanwhile",
+			PLANTED_GIT_DIR }));
+}
+
+/* By directory, so that files of one kind in one directory are neighbours. */
+static int in_order(const void *a_, const void *b_)
+{
+	const struct planted *a = a_, *b = b_;
+	const char *a_name = path_base(a->rel), *b_name = path_base(b->rel);
+	size_t n = (size_t)(a_name - a->rel), m = (size_t)(b_name - b->rel);
+	int order = (a->rank > b->rank) - (a->rank < b->rank);
+
+	if (!order)
+		order = memcmp(a->rel, b->rel, n < m ? n : m);
+	if (!order)
+		order = (n > m) - (n < m);
+	if (!order)
+		order = strcmp(a->why, b->why);
+	return order ? order : strcmp(a_name, b_name);
+}
+
+static int by_path(const void *a_, const void *b_)
+{
+	const struct planted *a = a_, *b = b_;
+	int order = strcmp(a->rel, b->rel);
+
+	return order ? order : in_order(a, b);
+}
+
+void planted_sort(planted_vec *found)
+{
+	size_t n = 0;
+
+	if (!found->n)
+		return;
+	qsort(found->v, found->n, sizeof(*found->v), by_path);
+	for (size_t i = 0; i < found->n; i++)
+		if (!n || strcmp(found->v[i].rel, found->v[n - 1].rel) != 0)
+			found->v[n++] = found->v[i];
+	found->n = n;
+	qsort(found->v, found->n, sizeof(*found->v), in_order);
+}
+
+static bool was_replaced(struct search *s, const struct place *place)
+{
+	struct fault f = { 0 };
+	struct stat st;
+	int rc;
+
+	/* What stood for an absent name is told by planted_add(). */
+	if ((place->kind != PLACE_PROTECT && place->kind != PLACE_CONFIG) || place->stub)
+		return false;
+	rc = look_at(AT_FDCWD, place->source, &st, &f);
+	if (rc < 0)
+		add_unseen(s, place->source, -rc);
+	return rc > 0 && st.st_ino != place->inode;
+}
+
+static bool is_named(const name_vec *names, const char *path)
+{
+	vec_each(name, names)
+		if (!strcmp(*name, path))
+			return true;
+	return false;
+}
+
+void planted_add(const struct plan *p, const char *const *replaced, const name_vec *made,
+	planted_vec *ret)
+{
+	for (; *replaced; replaced++)
+		if (!is_named(made, *replaced))
+			add_replaced(p, *replaced, ret);
+}
+
+static void unseen(void *ctx, const char *rel, const struct fault *f)
+{
+	struct search *s = ctx;
+
+	add_unseen(s, *rel ? rel : s->plan->workspace, f->err);
+}
+
+int planted_find(const struct plan *p, const struct timespec *since, planted_vec *ret,
+	struct fault *f)
+{
+	struct search s = { .plan = p, .since = since, .found = ret };
+	int rc;
+
+	if (p->known.n)
+		qsort(p->known.v, p->known.n, sizeof(*p->known.v), by_inode);
+	vec_each(place, &p->places)
+		if (was_replaced(&s, place))
+			add_replaced(p, place->source, ret);
+	rc = walk_tree(&(struct walk_how){ .root = p->workspace,
+			       .visit = visit,
+			       .ctx = &s,
+			       .filter = planted_filter(),
+			       .cache = "end",
+			       .unseen = unseen },
+		f);
+	git_dirs_check(p, &s.repos, since, ret);
+	return rc < 0 ? rc : git_unseen(f);
+}

@@ -1,0 +1,31 @@
+/*
+ * run/found.h - what a run left that the host would execute
+ */
+#ifndef RUN_FOUND_H
+#define RUN_FOUND_H
+
+#include <time.h>
+
+#include "host/obeyed-names.h"
+#include "plan/request.h"
+
+struct fault;
+struct plan;
+
+/*
+ * Files and directories below the workspace that appeared or changed since `since` and that
+ * a program of the host runs or obeys without being asked: a nested repository's hooks
+ * and config, .envrc in a subdirectory, ... Protected ones can only have changed from outside,
+ * and are named too.
+ */
+int planted_find(const struct plan *p, const struct timespec *since, planted_vec *ret,
+	struct fault *f);
+
+/* Also these paths, which were protected; NULL-terminated. Those in made are carrel's work. */
+void planted_add(const struct plan *p, const char *const *replaced, const name_vec *made,
+	planted_vec *ret);
+
+/* Bring all of them in order, by rank and by path; of several about one path keep the first. */
+void planted_sort(planted_vec *found);
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * run/workspace-notes.h - the last lines of a run on a copy of the workspace
+ */
+#ifndef RUN_WORKSPACE_NOTES_H
+#define RUN_WORKSPACE_NOTES_H
+
+#include "run/run.h"
+
+struct workspace;
+
+/* What the box changed in its copy, and what to do about it. */
+void workspace_notes(const struct workspace *w, note_vec *notes);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * supervise/streams-detached.h - the terminal of a detached box, and who looks at it
+ *
+ * A client attaches over the box's control socket (supervise/control.h). When that was agreed
+ * to, each packet is a letter and what belongs to it.
+ */
+#ifndef SUPERVISE_STREAMS_DETACHED_H
+#define SUPERVISE_STREAMS_DETACHED_H
+
+#include "supervise/screen-link.h"
+#include "supervise/streams.h"
+#include "supervise/term-modes.h"
+
+enum viewer_letter {
+	/* From the client. */
+	VIEWER_INPUT = 'i', /* bytes that were typed */
+	VIEWER_SIZE = 's',  /* struct screen_size: its terminal has another size */
+	/* To the client. */
+	VIEWER_OUTPUT = 'o', /* bytes for its terminal */
+	VIEWER_ANEW = 'n',   /* the screen is drawn anew: undo all modes first */
+	VIEWER_END = 'e',    /* the box has ended; int32_t: its exit code */
+};
+
+enum { VIEWER_PACKET = SCREEN_PACKET + TERM_HELD };
+
+struct viewer {
+	int fd; /* -1: nobody */
+	bool read_only;
+	bool stale;          /* it has not seen all: it needs a picture */
+	unsigned int failed; /* pictures that it did not take */
+	struct screen_size size;
+};
+
+struct streams_detached {
+	struct streams base;
+
+	/* Private. */
+	int terminal;
+	bool ended; /* the terminal has */
+	struct screen_link screen;
+	struct term term;
+	struct screen_size size;
+	struct viewer viewer[STREAMS_VIEWERS];
+	int drawing; /* who gets the picture that is being drawn; -1: nobody */
+	long long draw_until, silent_since;
+	bool rang; /* since somebody last typed */
+	size_t n_unsent, n_input;
+	char unsent[SCREEN_PACKET]; /* output that the screen had no room for */
+	char input[SCREEN_PACKET];  /* for the box, which had none */
+};
+
+/* rows and cols: until somebody attaches. */
+void streams_detached_init(struct streams_detached *s, struct record *record,
+	struct screen_size size);
+
+#endif

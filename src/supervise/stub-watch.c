@@ -1,0 +1,163 @@
+#include "supervise/stub-watch.h"
+#include "plan/plan.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/path.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NAMES_SIZE = 512 };
+
+static bool is_stub(const struct place *place)
+{
+	return place->kind == PLACE_STUB && place->dir;
+}
+
+static bool is_file(const struct place *place)
+{
+	return place->kind == PLACE_CONFIG && !place->stub;
+}
+
+/* The directory of a stub, not the stub: one that a process is in says nothing when it goes. */
+static bool watch_place(struct stub_watch *w, const struct place *place)
+{
+	int watch;
+
+	if (is_stub(place))
+		return inotify_add_watch(w->fd, path_parent(place->source),
+			       IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR | IN_DONT_FOLLOW) >= 0;
+	if (w->n == STUB_WATCH_FILES)
+		return false;
+	/* That a file lost its name is a change of its count of names. */
+	watch = inotify_add_watch(w->fd, place->source,
+		IN_ATTRIB | IN_MOVE_SELF | IN_DONT_FOLLOW);
+	if (watch < 0)
+		return false;
+	w->files[w->n].place = place;
+	w->files[w->n++].watch = watch;
+	return true;
+}
+
+void stub_watch_begin(struct stub_watch *w, const struct plan *p)
+{
+	bool any = false;
+
+	*w = (struct stub_watch){ .plan = p, .fd = -1 };
+	vec_each(place, &p->places) {
+		if (!is_stub(place) && !is_file(place))
+			continue;
+		if (w->fd < 0)
+			w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+		any |= w->fd >= 0 && watch_place(w, place);
+	}
+	if (!any)
+		fd_close(&w->fd);
+}
+
+void stub_watch_poll(const struct stub_watch *w, struct pollfd *pfd)
+{
+	*pfd = (struct pollfd){ .fd = w->fd, .events = POLLIN };
+}
+
+/* The name of the stub that went, or NULL. Its directory has other names in it. */
+static const char *stub_name(const struct plan *p, const struct inotify_event *e)
+{
+	if (!e->len || !(e->mask & IN_ISDIR))
+		return NULL;
+	vec_each(place, &p->places)
+		if (is_stub(place) && !strcmp(path_base(place->source), e->name))
+			return path_base(place->source);
+	return NULL;
+}
+
+/* The name of the file that another stands for by now, or NULL. Once for each. */
+static const char *file_name(struct stub_watch *w, const struct inotify_event *e)
+{
+	const struct place *place;
+	struct stat st;
+
+	for (unsigned int i = 0; i < w->n; i++) {
+		place = w->files[i].place;
+		if (w->files[i].lost || w->files[i].watch != e->wd)
+			continue;
+		if (lstat(place->source, &st) == 0 && st.st_ino == place->inode)
+			continue;
+		w->files[i].lost = true;
+		return path_base(place->source);
+	}
+	return NULL;
+}
+
+static const struct lost {
+	const char *how, *may, *advice;
+} removed = { "removed", "make",
+	"what it makes there is listed when it ends; until then start no client or editor "
+	"here" },
+  replaced = { "replaced", "write",
+	  "what became of it is listed when it ends; until then git here may obey the box" };
+
+/* Over whatever is on the screen, with a bell. Where nobody reads, it is left out. */
+static void show_lost(const struct plan *p, const struct lost *lost, const char *names,
+	bool raw)
+{
+	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
+	char line[NAMES_SIZE + 512];
+
+	snprintf(line, sizeof(line),
+		"%s%scarrel: %s from outside, so that box %s can %s it now: %s\n%s  %s%s\n",
+		raw ? "\r\n" : "", isatty(STDERR_FILENO) ? "\a" : "", lost->how, p->name,
+		lost->may, names, raw ? "\r" : "", lost->advice, raw ? "\r" : "");
+	if (poll(&room, 1, 0) <= 0 || !(room.revents & POLLOUT) ||
+		write(STDERR_FILENO, line, strlen(line)) < 0)
+		return;
+}
+
+static void add_name(char names[NAMES_SIZE], const char *name)
+{
+	size_t len = strlen(names);
+
+	if (name)
+		snprintf(names + len, NAMES_SIZE - len, "%s%s", len ? ", " : "", name);
+}
+
+void stub_watch_serve(struct stub_watch *w, const struct pollfd *pfd, bool raw)
+{
+	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	char gone[NAMES_SIZE] = "", changed[NAMES_SIZE] = "";
+	ssize_t n;
+
+	if (!pfd->revents)
+		return;
+	while ((n = read(w->fd, events, sizeof(events))) > 0)
+		for (ssize_t at = 0; at < n;) {
+			const struct inotify_event *e = (const void *)(events + at);
+
+			at += (ssize_t)(sizeof(*e) + e->len);
+			add_name(gone, stub_name(w->plan, e));
+			add_name(changed, file_name(w, e));
+		}
+	if (gone[0])
+		show_lost(w->plan, &removed, gone, raw);
+	if (changed[0])
+		show_lost(w->plan, &replaced, changed, raw);
+}
+
+const char *const *stub_watch_lost(const struct stub_watch *w, const char *const *paths)
+{
+	const char **all;
+	size_t n = 0;
+
+	while (paths[n])
+		n++;
+	all = mem_alloc((n + w->n + 1) * sizeof(*all));
+	memcpy(all, paths, n * sizeof(*all));
+	for (unsigned int i = 0; i < w->n; i++)
+		if (w->files[i].lost)
+			all[n++] = w->files[i].place->source;
+	return all;
+}

@@ -1,0 +1,442 @@
+/*
+ * supervise/supervise.c - one loop around one box
+ *
+ * Theory of operation. The box never holds a descriptor of the host's: on a terminal it
+ * has a pty of its own, else three pipes. Where these lead is the business of a struct
+ * streams. The loop's poll(2) waits for them, for signals (signalfd), for init's word that
+ * the command stopped or ended, for the broker, for callers of the control socket and for the
+ * time limit. Nothing here blocks, so a reader that stalls cannot keep the limit from being
+ * enforced. Nothing allocates once the box runs.
+ *
+ * Signals. On a terminal Ctrl-C and Ctrl-Z are bytes for the box's pty. Signals sent
+ * to the supervisor itself go to the command: those that a terminal would send to a job go
+ * to its whole process group, others to the command alone.
+ */
+#include "supervise/supervise.h"
+#include "box/engine.h"
+#include "plan/plan.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	GRACE_MS = 5000,   /* between the polite signal and the end */
+	NOT_STARTED = 125, /* in the record of a box that never ran */
+	QUIET_MS = 500,    /* after that long without an event, let go of memory */
+};
+
+/* --- signals --------------------------------------------------------------------- */
+
+static const struct {
+	int sig;
+	bool group; /* a terminal sends it to the whole job */
+} forwarded[] = {
+	{ SIGINT, true },
+	{ SIGQUIT, true },
+	{ SIGHUP, true },
+	{ SIGTERM, false },
+	{ SIGUSR1, false },
+	{ SIGUSR2, false },
+};
+
+static bool is_ignored(int sig)
+{
+	struct sigaction a;
+
+	return sigaction(sig, NULL, &a) == 0 && a.sa_handler == SIG_IGN;
+}
+
+static int open_signals(void)
+{
+	static const int others[] = { SIGWINCH, SIGCONT, SIGTSTP };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		sigaddset(&set, others[i]);
+	/* What nohup or a background shell made us ignore stays ignored. */
+	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++)
+		if (!is_ignored(forwarded[i].sig))
+			sigaddset(&set, forwarded[i].sig);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Stop with the box, and go on with it when somebody continues us. */
+static void suspend(struct supervisor *s, bool group)
+{
+	s->streams->ops->suspend(s->streams, group);
+	s->engine->signal(&s->box, SIGCONT, true);
+}
+
+static void forward(struct supervisor *s, int sig)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++)
+		if (forwarded[i].sig == sig)
+			s->engine->signal(&s->box, sig, forwarded[i].group);
+	/* Without its terminal a session has no way to end but this. */
+	if (sig == SIGHUP && !s->kill_at)
+		s->kill_at = clock_ms() + GRACE_MS;
+}
+
+static void on_signal(struct supervisor *s, int sig)
+{
+	switch (sig) {
+	case SIGWINCH:
+	case SIGCONT:
+		s->streams->ops->refresh(s->streams);
+		break;
+	case SIGTSTP:
+		s->engine->signal(&s->box, SIGSTOP, true);
+		suspend(s, false);
+		break;
+	default:
+		forward(s, sig);
+	}
+}
+
+/* Once the command has ended, a signal means: do not wait for the readers of its output. */
+static bool read_signals(struct supervisor *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (s->over && info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT)
+			return false;
+		on_signal(s, (int)info.ssi_signo);
+	}
+	return true;
+}
+
+/* --- the box --------------------------------------------------------------------- */
+
+static int exit_code(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void read_events(struct supervisor *s)
+{
+	struct box_event e;
+
+	s->engine->event(&s->box, &e);
+	switch (e.type) {
+	case BOX_NONE:
+		break;
+	case BOX_STOPPED:
+		if (s->box.terminal >= 0)
+			suspend(s, true);
+		break;
+	case BOX_EXITED:
+		s->outcome.code = exit_code(e.status);
+		s->over = true;
+		break;
+	case BOX_EXEC_STARTED:
+	case BOX_EXEC_FAILED:
+	case BOX_EXEC_ENDED:
+		execs_event(&s->execs, &e);
+		break;
+	case BOX_SOCKET:
+		broker_spare(&s->broker, e.fd);
+		break;
+	case BOX_LOST:
+		s->engine->kill(&s->box);
+		s->outcome.code = 128 + SIGKILL;
+		s->outcome.killed = !s->outcome.time_is_up;
+		s->over = true;
+		break;
+	}
+}
+
+static void check_time(struct supervisor *s)
+{
+	long long now;
+
+	if (s->over || (!s->time_up && !s->kill_at))
+		return;
+	now = clock_ms();
+	if (s->time_up && now >= s->time_up) {
+		s->time_up = 0;
+		s->outcome.time_is_up = true;
+		s->engine->signal(&s->box, SIGTERM, true);
+		s->engine->signal(&s->box, SIGCONT, true);
+		s->kill_at = now + GRACE_MS;
+	}
+	if (s->kill_at && now >= s->kill_at) {
+		s->engine->kill(&s->box);
+		s->outcome.code = 128 + SIGKILL;
+		s->over = true;
+	}
+}
+
+static int soonest(int a, long long b)
+{
+	long long left = b - clock_ms();
+
+	left = left < 0 ? 0 : left > 3600000 ? 3600000 : left;
+	return a < 0 || left < a ? (int)left : a;
+}
+
+/* The sooner of two timeouts of poll(2), where -1 is never. */
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+static int timeout_ms(struct supervisor *s)
+{
+	int ms = s->streams->ops->timeout(s->streams);
+
+	ms = sooner(ms, record_timeout(&s->record));
+	ms = sooner(ms, journal_timeout(&s->broker.journal));
+	ms = sooner(ms, broker_timeout(&s->broker));
+	if (!s->rested && !s->quiet)
+		ms = sooner(ms, QUIET_MS);
+	if (s->over)
+		return ms; /* there is nothing left to end: past deadlines must not wake us */
+	if (s->time_up)
+		ms = soonest(ms, s->time_up);
+	if (s->kill_at)
+		ms = soonest(ms, s->kill_at);
+	return ms;
+}
+
+/* Nothing happened for a while, and it may be days. */
+static int rest(struct supervisor *s, struct pollfd *fds, unsigned int n, int timeout)
+{
+	s->streams->ops->rest(s->streams);
+	s->rested = true;
+	return mem_rest(fds, n, timeout);
+}
+
+/* Where each has its entries for poll(2). */
+enum {
+	AT_STREAMS = 0,
+	AT_SIGNALS = AT_STREAMS + STREAMS_FDS,
+	AT_BOX,
+	AT_BROKER,
+	AT_STUBS = AT_BROKER + BROKER_FDS,
+	AT_STEER,
+	AT_EXECS = AT_STEER + STEER_FDS,
+	FDS = AT_EXECS + BOX_EXECS,
+};
+
+static void wait_for_all(struct supervisor *s, struct pollfd *fds)
+{
+	int timeout = timeout_ms(s), ready;
+
+	s->streams->ops->poll(s->streams, &fds[AT_STREAMS], s->over);
+	fds[AT_SIGNALS] = (struct pollfd){ .fd = s->signals, .events = POLLIN };
+	fds[AT_BOX] = (struct pollfd){ .fd = s->over ? -1 : s->box.control, .events = POLLIN };
+	broker_poll(&s->broker, &fds[AT_BROKER]);
+	stub_watch_poll(&s->stubs, &fds[AT_STUBS]);
+	steer_poll(&s->steer, &fds[AT_STEER]);
+	execs_poll(&s->execs, &fds[AT_EXECS]);
+	ready = s->quiet ? rest(s, fds, FDS, timeout) : poll(fds, FDS, timeout);
+	if (ready < 0 && errno != EINTR)
+		BUG("poll: %s", strerror(errno));
+	s->rested &= ready <= 0;
+	s->quiet = ready == 0 && !s->rested;
+}
+
+void supervise_loop(struct supervisor *s)
+{
+	struct pollfd fds[FDS];
+
+	while (!s->over || !s->streams->ops->done(s->streams)) {
+		wait_for_all(s, fds);
+		s->streams->ops->serve(s->streams, &fds[AT_STREAMS], s->over);
+		record_tick(&s->record);
+		s->steer.raw = s->streams->raw;
+		broker_serve(&s->broker, &fds[AT_BROKER]);
+		stub_watch_serve(&s->stubs, &fds[AT_STUBS], s->streams->raw);
+		execs_serve(&s->execs, &fds[AT_EXECS]);
+		steer_serve(&s->steer, &fds[AT_STEER]);
+		journal_tick(&s->broker.journal);
+		if (fds[AT_SIGNALS].revents && !read_signals(s))
+			break;
+		if (fds[AT_BOX].revents)
+			read_events(s);
+		check_time(s);
+		/* It says its last words while we tidy up. */
+		if (s->over)
+			broker_ask_end(&s->broker);
+	}
+	execs_end(&s->execs, 128 + SIGKILL);
+	s->streams->ops->close(s->streams, s->outcome.code);
+	fd_close(&s->stubs.fd);
+	steer_end(&s->steer);
+}
+
+/* --- from start to end ----------------------------------------------------------- */
+
+static int start_record(struct supervisor *s, const char *path, const struct box_io *io,
+	struct fault *f)
+{
+	const struct record_head head = { .term = getenv("TERM"),
+		.shell = getenv("SHELL"),
+		.cols = io->cols,
+		.rows = io->rows,
+		.lines = !io->terminal };
+
+	return path ? record_open(&s->record, path, &head, f) : 0;
+}
+
+/* The first to ask decides how long it has; who asks again with less is in more of a hurry. */
+static void stop_box(void *ctx, unsigned int seconds, bool restart)
+{
+	struct supervisor *s = ctx;
+	const long long at = clock_ms() + 1000LL * seconds;
+
+	s->outcome.stopped = true;
+	s->outcome.restart = restart;
+	if (seconds) {
+		s->engine->signal(&s->box, SIGTERM, true);
+		s->engine->signal(&s->box, SIGCONT, true);
+	}
+	if (!s->kill_at || at < s->kill_at)
+		s->kill_at = at;
+}
+
+static void need_sockets(void *ctx, unsigned int n)
+{
+	struct supervisor *s = ctx;
+
+	while (!s->over && n-- > 0)
+		s->engine->socket(&s->box);
+}
+
+static int open_journal(void *ctx, struct fault *f)
+{
+	struct supervisor *s = ctx;
+
+	return journal_open(&s->broker.journal, s->plan->name, f);
+}
+
+/* The box has its copies; ours would keep its readers from ever seeing the end. */
+static void close_box_ends(struct box_io *io)
+{
+	fd_close(&io->in);
+	fd_close(&io->out);
+	fd_close(&io->err);
+}
+
+int supervise_begin(struct supervisor *s, const struct frame *frame, struct streams *streams,
+	const char *record, struct fault *f)
+{
+	struct box_io io = { .in = -1, .out = -1, .err = -1 };
+	int rc;
+
+	s->engine = &engine_native;
+	s->frame = frame;
+	s->streams = streams;
+	s->broker.tell = steer_event;
+	s->broker.tell_ctx = &s->steer;
+	s->broker.need = need_sockets;
+	s->broker.need_ctx = s;
+	s->steer.broker = &s->broker;
+	s->steer.streams = streams;
+	s->steer.stop = stop_box;
+	s->steer.stop_ctx = s;
+	rc = streams->ops->open(streams, &io, f);
+	if (rc == 0)
+		rc = start_record(s, record, &io, f);
+	if (rc == 0)
+		rc = s->engine->begin(frame, &io, &s->box, f);
+	close_box_ends(&io);
+	if (rc < 0)
+		record_discard(&s->record);
+	return rc;
+}
+
+void supervise_abandon(struct supervisor *s)
+{
+	s->engine->kill(&s->box);
+	s->engine->release(&s->box);
+	record_discard(&s->record);
+}
+
+static int start_box(struct supervisor *s, const struct plan *p, struct fault *f)
+{
+	struct fault unused = { 0 };
+	int rc = s->streams->ops->prepare(s->streams, p->name, f);
+
+	if (rc == 0)
+		rc = steer_ports(&s->steer, p, f);
+
+	if (rc < 0) {
+		supervise_abandon(s);
+		return rc;
+	}
+	rc = s->engine->start(&s->box, p, p->policy ? open_journal : NULL, s, f);
+	if (rc == 0)
+		return 0;
+	journal_close(&s->broker.journal, NOT_STARTED, &unused);
+	record_discard(&s->record);
+	return rc;
+}
+
+int supervise_start(struct supervisor *s, const struct plan *p, struct fault *f)
+{
+	int rc;
+
+	if (!plan_same_frame(s->frame, &p->frame))
+		BUG("the box was begun with another frame than its plan has");
+	s->plan = p;
+	rc = start_box(s, p, f);
+	if (rc < 0)
+		return rc;
+	if (p->policy)
+		broker_expect(&s->broker, p, s->box.net);
+	s->signals = open_signals();
+	if (s->signals < 0)
+		BUG("signalfd: %s", strerror(errno)); /* the box ends with us */
+	if (p->limits.time)
+		s->time_up = clock_ms() + (long long)p->limits.time * 1000;
+	s->streams->ops->start(s->streams, s->box.terminal);
+	s->steer.init = s->box.pid;
+	s->steer.execs = &s->execs;
+	execs_init(&s->execs, s->engine, &s->box, p);
+	steer_begin(&s->steer);
+	stub_watch_begin(&s->stubs, p);
+	return 0;
+}
+
+/* After the box: what is left to say about its network. */
+static void end_network(struct supervisor *s)
+{
+	struct fault unused = { 0 };
+	struct str summary = { 0 };
+
+	broker_end(&s->broker);
+	journal_summary(&s->broker.journal, &summary);
+	s->outcome.net_summary = summary.p;
+	s->outcome.net_lost = s->broker.lost;
+	s->outcome.net_fault = s->broker.fault.text[0] ? &s->broker.fault : NULL;
+	s->outcome.net_error = -journal_close(&s->broker.journal, s->outcome.code, &unused);
+}
+
+void supervise_end(struct supervisor *s, struct outcome *ret)
+{
+	struct fault unused = { 0 };
+
+	end_network(s);
+	s->outcome.record_error = -record_close(&s->record, &unused);
+	s->engine->release(&s->box);
+	s->outcome.replaced = stub_watch_lost(&s->stubs, s->box.replaced);
+	*ret = s->outcome;
+}

@@ -1,0 +1,68 @@
+/*
+ * supervise/term-modes.h - what a stream of output asked of the terminal that shows it
+ *
+ * A program sets modes of the terminal (mouse, focus, paste, alternate screen, cursor,
+ * keyboard protocols, title) and may never take them back; and it asks the terminal things,
+ * whose answers arrive as if they had been typed. This follows the escape sequences in the
+ * bytes as they go by, so that the modes can be undone, or set again on another terminal.
+ *
+ *	term_follow(&t, bytes, n);			the bytes go to a terminal as they are
+ *	n = term_filter(&t, bytes, n, out);		or without what asks and answers
+ *	n = term_reset(&t, out);			undo all that is set
+ *
+ * A struct term of zeros is a terminal that nobody has changed. The bytes are hostile: the
+ * state is of a fixed size, and a sequence that is too long is let through unread.
+ */
+#ifndef SUPERVISE_TERM_MODES_H
+#define SUPERVISE_TERM_MODES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	TERM_HELD = 256,   /* bytes of one sequence that are kept until it is known */
+	TERM_TITLE = 128,  /* bytes of a title */
+	TERM_RESET = 1024, /* term_reset() and term_set() write no more */
+};
+
+enum term_state { TERM_GROUND, TERM_ESCAPE, TERM_CSI, TERM_STRING, TERM_STRING_ESCAPE };
+
+struct term {
+	/* For the caller to read. */
+	uint64_t modes; /* a bit for each row of the table in term-modes.c that is changed */
+	unsigned int shape; /* of the cursor, DECSCUSR; 0: the terminal's own */
+	bool asked;         /* something was asked; for the caller to take back */
+	bool bell;          /* it rang, or a notification was sent; the same */
+	bool titled;        /* the title was set, to this: */
+	char title[TERM_TITLE];
+	bool keyboard;        /* a keyboard protocol was turned on */
+	bool region, charset; /* scrolling margins; a character set that is not plain */
+
+	/* Private. */
+	enum term_state state;
+	size_t n;     /* bytes in held, which is the sequence so far */
+	bool passing; /* the sequence was too long, and goes on unread */
+	unsigned char held[TERM_HELD];
+};
+
+void term_follow(struct term *t, const char *bytes, size_t n);
+
+/*
+ * The same, and the bytes as another terminal may see them: without questions, which somebody
+ * else answers, and without keyboard protocols, which would hide the keys that detach. out has
+ * room for n + TERM_HELD bytes.
+ */
+size_t term_filter(struct term *t, const char *bytes, size_t n, char *out);
+
+/* What sets a plain terminal to these modes; what undoes them. out has TERM_RESET bytes. */
+size_t term_set(const struct term *t, char *out);
+size_t term_reset(const struct term *t, char *out);
+
+/* Is it a terminal on which answers or reports may still be on their way? */
+bool term_reports(const struct term *t);
+
+/* Is the alternate screen shown? */
+bool term_alternate(const struct term *t);
+
+#endif

@@ -1,0 +1,3 @@
+module example.org/everything
+
+go 1.19

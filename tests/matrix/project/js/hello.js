@@ -1,0 +1,1 @@
+console.log(process.env.GREETING ?? "hello", process.argv.length);

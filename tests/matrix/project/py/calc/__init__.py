@@ -1,0 +1,5 @@
+"""Adds."""
+
+
+def add(a: int, b: int) -> int:
+    return a + b

@@ -1,0 +1,3 @@
+from calc import add
+
+text: str = add(40, 2)

@@ -1,0 +1,3 @@
+import { area } from "./area.js";
+
+export const wrong: number = area(6, 7);
