@@ -153,6 +153,15 @@ static void own_poll(const struct streams *base, struct pollfd *fds, bool over)
 		fds[0].fd = fds[1].fd = -1;
 }
 
+/* Remember when the box last asked the terminal something. */
+static void note_question(struct streams_own *s)
+{
+	if (!s->term.asked)
+		return;
+	s->term.asked = false;
+	s->asked_at = clock_ms();
+}
+
 /*
  * A relay that is done closes the end that tells the box: the end of its input, or
  * that nobody reads its output any more (SIGPIPE). The pty closes with the box.
@@ -162,10 +171,7 @@ static void own_serve(struct streams *base, const struct pollfd *fds, bool over)
 	struct streams_own *s = own(base);
 
 	base->raw = s->tty.raw;
-	if (s->term.asked) {
-		s->term.asked = false;
-		s->asked_at = clock_ms();
-	}
+	note_question(s);
 	for (int i = over ? OUT : IN; i < STREAMS; i++) {
 		relay_pump(&s->relay[i], &fds[2 * i]);
 		if (s->relay[i].state != RELAY_OPEN)
@@ -227,6 +233,7 @@ static void own_close(struct streams *base, int code)
 
 	(void)code;
 	if (s->terminal >= 0 && s->tty.raw && tty_foreground(&s->tty)) {
+		note_question(s); /* the last bytes may have been one */
 		s->term.asked = s->asked_at && clock_ms() - s->asked_at < LATE_MS;
 		n = term_reset(&s->term, text);
 		tty_say(&s->tty, text, n);
