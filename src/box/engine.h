@@ -123,6 +123,16 @@ struct engine {
 	void (*release)(struct box *box);
 };
 
+/* ---- box/engines.c ---- */
+
+/*
+ * The engine of that name. NULL if this version has none, with a message that names those it
+ * has. MANIFEST_ENGINES lists the same names for the manifest and the plan, which are below.
+ */
+const struct engine *engine_find(const char *name, struct fault *f);
+
+/* ---- rows of its table ---- */
+
 extern const struct engine engine_native;
 
 #endif

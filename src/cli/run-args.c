@@ -7,6 +7,8 @@
  */
 #include "cli/run-args.h"
 #include "cli/opt.h"
+#include "box/engine.h"
+#include "manifest/keys.h"
 #include "base/fault.h"
 #include "base/str.h"
 
@@ -189,6 +191,16 @@ static int parse_uid(void *args, const char *text, struct fault *f)
 	return 0;
 }
 
+static int parse_engine(void *args, const char *text, struct fault *f)
+{
+	struct run_args *a = args;
+
+	if (!engine_find(text, f))
+		return -1;
+	a->request.engine = text;
+	return 0;
+}
+
 /* ---- patterns ---- */
 
 static int check_pattern(const char *text, struct fault *f)
@@ -354,7 +366,9 @@ const struct opt run_opts[] = {
 		"given"),
 	OPT_CALL(0, "uid", parse_uid, "NUMBER",
 		"user and group id in the box; outside, its files are yours as always"),
-	OPT_CHOICE(0, "engine", struct run_args, engine, "native", "what builds the box"),
+	OPT_CALL(0, "engine", parse_engine, MANIFEST_ENGINES,
+		"what builds the box; native is the only engine so far",
+		.choices = MANIFEST_ENGINES),
 	OPT_STR(0, "record", struct run_args, record, "FILE",
 		"record the session to FILE, as an asciicast v2", .hint = OPT_HINT_FILE),
 	OPT_FLAG(0, "no-git-config", struct run_args, request.no_git,

@@ -20,7 +20,6 @@ struct run_args {
 	bool mine;          /* neither an agent nor a command: the user's own client */
 	const char *client; /* which client; NULL: the one "mine" names */
 	const char *record;
-	unsigned int engine; /* which of the engines; there is one */
 	bool dry, yes, json;
 	bool detach;
 	unsigned int restarts; /* after failures, at most */

@@ -475,6 +475,8 @@ void harness_assemble(const struct harness *h, const struct job *job, struct req
 	add_limits(a, r);
 	if (!r->uid)
 		r->uid = a->uid;
+	if (!r->engine)
+		r->engine = a->engine.text;
 	r->overlay |= is_said(&a->workspace.mode, "overlay");
 	put_first(&a->workspace.protect, &r->protect);
 	put_first(&a->workspace.hide, &r->hide);

@@ -48,6 +48,7 @@ struct key {
 	bool plain; /* MAP: names become file names: letters, digits, . _ - */
 };
 
+#define MANIFEST_ENGINES "native" /* the rows of box/engines.c; the first is the default */
 #define MANIFEST_CONFIRM "changed|always|never" /* as in enum manifest_confirm */
 
 extern const struct key manifest_keys[]; /* the top of a file */

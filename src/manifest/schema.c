@@ -215,8 +215,8 @@ const struct key agent_keys[] = {
 		       "not given, your own." },
 	{ "image", KEY_STRING, AT(image), .standard = "\"host\"",
 		.doc = "Where the box's programs come from." },
-	{ "engine", KEY_CHOICE, AT(engine), .choices = "native", .standard = "\"native\"",
-		.doc = "What builds the box." },
+	{ "engine", KEY_CHOICE, AT(engine), .choices = MANIFEST_ENGINES,
+		.standard = "\"native\"", .doc = "What builds the box." },
 	{ 0 },
 };
 

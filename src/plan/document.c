@@ -1,5 +1,6 @@
 #include "plan/document.h"
 #include "plan/plan.h"
+#include "manifest/keys.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -568,7 +569,8 @@ static void put_hash(PUT)
 
 const struct field plan_document[] = {
 	FIELD("version", WHOLE, "of this form", .constant = 1, .put = put_constant),
-	TEXT_OF("engine", struct plan, engine, "what builds the box", .choices = "native"),
+	TEXT_OF("engine", struct plan, frame.engine, "what builds the box",
+		.choices = MANIFEST_ENGINES),
 	TEXT_OF("image", struct plan, image, "where its programs come from", .choices = "host"),
 	FIELD("agent", OBJECT, "the declared agent that is run", .optional = true,
 		.fields = agent_fields, .put = put_agent),

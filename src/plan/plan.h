@@ -97,6 +97,7 @@ enum seccomp_program { SECCOMP_STRICT, SECCOMP_NEST };
  * happens during the survey.
  */
 struct frame {
+	const char *engine;  /* builds the box; a name of MANIFEST_ENGINES */
 	uid_t uid, host_uid; /* inside, outside */
 	gid_t gid, host_gid;
 	unsigned long namespaces; /* CLONE_NEW* bits */
@@ -116,7 +117,6 @@ struct frame {
 struct plan {
 	struct frame frame;
 	const char *name;                  /* also the host name inside; not part of the hash */
-	const char *engine;                /* "native" */
 	const char *image;                 /* the source of its programs: "host" */
 	const struct request_agent *agent; /* NULL: any command */
 	const char *const *argv;

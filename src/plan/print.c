@@ -283,7 +283,7 @@ static void print_agent(const struct request_agent *a, bool colour, struct str *
 void plan_print(const struct plan *p, bool colour, struct str *out)
 {
 	text_line(out, colour, "box",
-		mem_printf("%s (%s engine, image %s)", p->name, p->engine, p->image));
+		mem_printf("%s (%s engine, image %s)", p->name, p->frame.engine, p->image));
 	if (p->agent)
 		print_agent(p->agent, colour, out);
 	print_command(p, colour, out);

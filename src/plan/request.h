@@ -171,6 +171,7 @@ struct request {
 	const char *input;                 /* a file in the box that is its standard input */
 	const char *workspace;             /* NULL: the working directory */
 	const char *name;                  /* NULL: derived from the agent or the workspace */
+	const char *engine;                /* a name of MANIFEST_ENGINES; NULL: the first */
 	bool overlay;     /* the box works on a copy-on-write copy of the workspace */
 	const char *over; /* a box: the copy is of the workspace as that one left it; or NULL */
 	VEC(struct request_mount) mounts;

@@ -104,6 +104,7 @@ void plan_frame(const struct request *r, const struct host *h, struct frame *ret
 	const uid_t other = r->uid ? (uid_t)r->uid : INSIDE_ROOT_ID;
 
 	*ret = (struct frame){
+		.engine = r->engine ? r->engine : "native",
 		.uid = own ? h->uid : other,
 		.gid = own ? h->gid : other,
 		.host_uid = h->uid,
@@ -125,10 +126,11 @@ void plan_frame(const struct request *r, const struct host *h, struct frame *ret
 
 bool plan_same_frame(const struct frame *a, const struct frame *b)
 {
-	return a->uid == b->uid && a->host_uid == b->host_uid && a->gid == b->gid &&
-		a->host_gid == b->host_gid && a->namespaces == b->namespaces &&
-		a->network == b->network && a->proxy == b->proxy &&
-		a->low_ports == b->low_ports && a->n_services == b->n_services &&
+	return !strcmp(a->engine, b->engine) && a->uid == b->uid &&
+		a->host_uid == b->host_uid && a->gid == b->gid && a->host_gid == b->host_gid &&
+		a->namespaces == b->namespaces && a->network == b->network &&
+		a->proxy == b->proxy && a->low_ports == b->low_ports &&
+		a->n_services == b->n_services &&
 		!memcmp(a->services, b->services, sizeof(a->services)) && a->nest == b->nest &&
 		a->scratch == b->scratch && a->scratch_inodes == b->scratch_inodes &&
 		a->watches == b->watches;
@@ -211,8 +213,7 @@ static int resolve_layers(const struct request *r, const struct host *h, struct 
 int plan_resolve(const struct request *r, const struct host *h, struct plan *ret,
 	struct fault *f)
 {
-	struct plan p = { .engine = "native",
-		.image = "host",
+	struct plan p = { .image = "host",
 		.agent = r->agent,
 		.argv = r->argv,
 		.input = r->input,

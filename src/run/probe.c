@@ -156,6 +156,7 @@ static int try_box(const char *dir, enum network network, struct fault *f)
 	};
 	struct request request = { .argv = argv, .workspace = dir, .network = network };
 	struct trial trial = { 0 };
+	const struct engine *engine;
 	struct box box;
 	int rc = run_plan(run_new(&request), RUN_TO_SHOW, &trial.plan, f);
 
@@ -164,12 +165,15 @@ static int try_box(const char *dir, enum network network, struct fault *f)
 			strstr(f->text, "Landlock") ? "landlock" : "clone");
 		return rc;
 	}
-	rc = engine_native.begin(&trial.plan->frame, &io, &box, f);
+	engine = engine_find(trial.plan->frame.engine, f);
+	if (!engine)
+		return -1;
+	rc = engine->begin(&trial.plan->frame, &io, &box, f);
 	if (rc == 0)
-		rc = engine_native.start(&box, trial.plan,
-			trial.plan->policy ? try_broker : NULL, &trial, f);
+		rc = engine->start(&box, trial.plan, trial.plan->policy ? try_broker : NULL,
+			&trial, f);
 	if (rc == 0)
-		await_end(&engine_native, &box);
+		await_end(engine, &box);
 	broker_kill(&trial.link);
 	return rc;
 }

@@ -341,7 +341,9 @@ int supervise_begin(struct supervisor *s, const struct frame *frame, struct stre
 	struct box_io io = { .in = -1, .out = -1, .err = -1 };
 	int rc;
 
-	s->engine = &engine_native;
+	s->engine = engine_find(frame->engine, f);
+	if (!s->engine)
+		return -1;
 	s->frame = frame;
 	s->streams = streams;
 	s->broker.tell = steer_event;

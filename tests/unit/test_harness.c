@@ -274,6 +274,15 @@ static bool says(const struct request *r, const char *text)
 	return false;
 }
 
+static void engine_of_the_agent(void **state)
+{
+	struct agent a = agent("codex");
+
+	(void)state;
+	a.engine = SAID("other");
+	assert_string_equal(assembled(&harness_codex, &a, false).engine, "other");
+}
+
 /* The prompt is in a file, whoever the client is and however it is started. */
 static void prompt_is_no_argument(void **state)
 {
@@ -479,6 +488,7 @@ static void hosts_of_a_login(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(engine_of_the_agent),
 		cmocka_unit_test(codex_events),
 		cmocka_unit_test(gemini_events),
 		cmocka_unit_test(opencode_events),

@@ -15,6 +15,8 @@
 #include <stdio.h>
 
 #include "base/fault.h"
+#include "box/engine.h"
+#include "manifest/keys.h"
 #include "plan/plan.h"
 #include "host.h"
 
@@ -146,6 +148,22 @@ static struct rule make_rule(enum path_rule kind, const char *why, const struct 
 #define W "/home/ada/proj"
 
 /* ---- the usual box ---- */
+
+/* The engine that was asked for is the frame's, and the manifest knows those of the table. */
+static void test_engine(void **state)
+{
+	const struct request r = { .argv = command, .engine = "other" };
+	struct host h = host_make();
+	struct plan p = resolve_default(&h);
+	struct fault f = { 0 };
+
+	assert_string_equal(p.frame.engine, MANIFEST_ENGINES);
+	assert_ptr_equal(engine_find(p.frame.engine, &f), &engine_native);
+	p = resolve(&r, &h);
+	assert_string_equal(p.frame.engine, "other");
+	assert_null(engine_find(p.frame.engine, &f));
+	assert_non_null(strstr(f.text, "has no such engine; it has: native"));
+}
 
 static void test_normal_user(void **state)
 {
@@ -1013,6 +1031,7 @@ static void test_modes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_engine),
 		cmocka_unit_test(test_normal_user),
 		cmocka_unit_test(test_writable_binds),
 		cmocka_unit_test(test_accounts),
