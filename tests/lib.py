@@ -70,7 +70,8 @@ def remove(path):
         """Once more with permission; what has vanished by itself is fine."""
         if not os.path.lexists(name):
             return
-        os.chmod(os.path.dirname(name), 0o700)
+        if os.fspath(name) != os.fspath(path):  # what is around the tree is not ours to change
+            os.chmod(os.path.dirname(name), 0o700)
         if not os.path.islink(name):
             os.chmod(name, 0o700)
         if function in (os.scandir, os.open):

@@ -337,6 +337,7 @@ def test_agent_ended_under_the_box(home, project, key, serve):
     lib.read_until(process.stdout, b"started")
     (pid,) = agents()
     os.kill(pid, signal.SIGKILL)
+    lib.wait_for(lambda: not agents(), "the agent's end")
     _, err = process.communicate(b"\n", timeout=lib.TIMEOUT)
     assert process.returncode == 7 and b"Error connecting to agent" in err
     lib.succeeded(agent.sh("true"))
