@@ -3,6 +3,7 @@
 
     tests/mutants/run.py                 all of them
     tests/mutants/run.py seccomp jail    those whose name contains one of the words
+    tests/mutants/run.py --resume        those that no earlier run killed
     tests/mutants/run.py --list
 
 Run it by hand: it is no part of the suite. Each mutant of table.py replaces a text that occurs
@@ -12,11 +13,14 @@ that could be lost without anybody hearing of it. Tests that fail without a muta
 nothing, so all of them run once before the first.
 
 The copy and its build directory are kept in $CARREL_MUTANTS (default: /tmp/carrel-mutants), so
-that the next run builds little. At least 95 % must be killed.
+that the next run builds little. The rows that were killed are noted there too, each with what
+it breaks, where, and by which tests, so that a run that was stopped can be resumed. At least 95 %
+must be killed.
 """
 
 import argparse
 import fnmatch
+import hashlib
 import os
 import pathlib
 import shutil
@@ -116,11 +120,28 @@ def wanted(words):
             if not words or any(fnmatch.fnmatch(m.name, f"*{word}*") for word in words)]
 
 
+def mark(mutant):
+    """One row and the file that it breaks: a row is tried again once either has changed."""
+    text = (TREE / mutant.file).read_bytes()
+    return hashlib.sha256(repr(mutant).encode() + text).hexdigest()
+
+
+def killed_before():
+    path = WHERE / "killed"
+    return set(path.read_text(encoding="ascii").split()) if path.exists() else set()
+
+
+def note_killed(mutant):
+    with open(WHERE / "killed", "a", encoding="ascii") as file:
+        file.write(mark(mutant) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", help="only mutants with one of them in their name")
     parser.add_argument("--list", action="store_true", help="only print their names")
     parser.add_argument("--no-control", action="store_true", help="the tests are known to pass")
+    parser.add_argument("--resume", action="store_true", help="skip what was killed before")
     args = parser.parse_args()
     mutants = wanted(args.words)
     if args.list:
@@ -132,14 +153,18 @@ def main():
         setup = ["meson", "setup", BUILD, TREE, "-Dtest_hooks=true", "-Dunit_tests=true"]
         if quietly(setup) != 0:
             sys.exit(f"meson setup failed: see {WHERE / 'log'}")
-    bad = set() if args.no_control else failing(mutants)
-    found = {}
-    for mutant in mutants:
+    before = killed_before() if args.resume else set()
+    found = {"killed": [m.name for m in mutants if mark(m) in before]}
+    left = [m for m in mutants if mark(m) not in before]
+    bad = set() if args.no_control else failing(left)
+    for mutant in left:
         broken = bad.intersection(mutant.tests)
         result = "its tests fail without it" if broken else try_one(mutant)
         found.setdefault(result, []).append(mutant.name)
+        if result == "killed":
+            note_killed(mutant)
         print(f"{result:16} {mutant.name}{': ' + ' '.join(broken) if broken else ''}", flush=True)
-    killed = len(found.get("killed", []))
+    killed = len(found["killed"])
     print(f"{killed} of {len(mutants)} killed, {100 * killed / max(1, len(mutants)):.1f} %")
     for result, names in found.items():
         if result != "killed":
