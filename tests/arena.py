@@ -139,7 +139,13 @@ def in_box(pid):
 def traces(place, uid):
     """Everything a run of this user could have left on the host, apart from processes."""
     mounts = pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
-    found = {line for line in mounts if str(place) in line or "carrel" in line.split()[4]}
+    # Mounts of other runs of the tests come and go: they lie below directories of those.
+    others = [line for line in mounts if "/carrel-test-" in line.split()[4]]
+    found = {
+        line
+        for line in mounts
+        if str(place) in line or ("carrel" in line.split()[4] and line not in others)
+    }
     for top in ("/tmp", "/var/tmp", "/dev/shm", "/run", "/run/user", "/run/netns"):
         with contextlib.suppress(OSError):
             for entry in os.scandir(top):

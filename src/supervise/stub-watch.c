@@ -43,22 +43,6 @@ static bool watch_place(struct stub_watch *w, const struct place *place)
 	return true;
 }
 
-void stub_watch_begin(struct stub_watch *w, const struct plan *p)
-{
-	bool any = false;
-
-	*w = (struct stub_watch){ .plan = p, .fd = -1 };
-	vec_each(place, &p->places) {
-		if (!is_stub(place) && !is_file(place))
-			continue;
-		if (w->fd < 0)
-			w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-		any |= w->fd >= 0 && watch_place(w, place);
-	}
-	if (!any)
-		fd_close(&w->fd);
-}
-
 void stub_watch_poll(const struct stub_watch *w, struct pollfd *pfd)
 {
 	*pfd = (struct pollfd){ .fd = w->fd, .events = POLLIN };
@@ -75,17 +59,24 @@ static const char *stub_name(const struct plan *p, const struct inotify_event *e
 	return NULL;
 }
 
+static bool is_in_place(const struct place *file)
+{
+	struct stat st;
+
+	return lstat(file->source, &st) == 0 && st.st_ino == file->inode;
+}
+
 /* The name of the file that another stands for by now, or NULL. Once for each. */
 static const char *file_name(struct stub_watch *w, const struct inotify_event *e)
 {
 	const struct place *place;
-	struct stat st;
 
 	for (unsigned int i = 0; i < w->n; i++) {
 		place = w->files[i].place;
 		if (w->files[i].lost || w->files[i].watch != e->wd)
 			continue;
-		if (lstat(place->source, &st) == 0 && st.st_ino == place->inode)
+		/* The kernel ignores a watch when its file is gone; another may have its number. */
+		if (!(e->mask & IN_IGNORED) && is_in_place(place))
 			continue;
 		w->files[i].lost = true;
 		return path_base(place->source);
@@ -117,12 +108,56 @@ static void show_lost(const struct plan *p, const struct lost *lost, const char 
 		return;
 }
 
+static void show_names(const struct plan *p, const char *gone, const char *changed, bool raw)
+{
+	if (gone[0])
+		show_lost(p, &removed, gone, raw);
+	if (changed[0])
+		show_lost(p, &replaced, changed, raw);
+}
+
 static void add_name(char names[NAMES_SIZE], const char *name)
 {
 	size_t len = strlen(names);
 
 	if (name)
 		snprintf(names + len, NAMES_SIZE - len, "%s%s", len ? ", " : "", name);
+}
+
+/* The box was running before the watches were set: look once at what may have gone before. */
+static void show_early(struct stub_watch *w)
+{
+	char gone[NAMES_SIZE] = "", changed[NAMES_SIZE] = "";
+	struct stat st;
+
+	vec_each(place, &w->plan->places)
+		if (is_stub(place) && lstat(place->source, &st) < 0)
+			add_name(gone, path_base(place->source));
+	for (unsigned int i = 0; i < w->n; i++) {
+		if (is_in_place(w->files[i].place))
+			continue;
+		w->files[i].lost = true;
+		add_name(changed, path_base(w->files[i].place->source));
+	}
+	show_names(w->plan, gone, changed, false);
+}
+
+void stub_watch_begin(struct stub_watch *w, const struct plan *p)
+{
+	bool any = false;
+
+	*w = (struct stub_watch){ .plan = p, .fd = -1 };
+	vec_each(place, &p->places) {
+		if (!is_stub(place) && !is_file(place))
+			continue;
+		if (w->fd < 0)
+			w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+		any |= w->fd >= 0 && watch_place(w, place);
+	}
+	if (!any)
+		fd_close(&w->fd);
+	if (any)
+		show_early(w);
 }
 
 void stub_watch_serve(struct stub_watch *w, const struct pollfd *pfd, bool raw)
@@ -141,10 +176,7 @@ void stub_watch_serve(struct stub_watch *w, const struct pollfd *pfd, bool raw)
 			add_name(gone, stub_name(w->plan, e));
 			add_name(changed, file_name(w, e));
 		}
-	if (gone[0])
-		show_lost(w->plan, &removed, gone, raw);
-	if (changed[0])
-		show_lost(w->plan, &replaced, changed, raw);
+	show_names(w->plan, gone, changed, raw);
 }
 
 const char *const *stub_watch_lost(const struct stub_watch *w, const char *const *paths)
