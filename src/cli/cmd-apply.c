@@ -9,6 +9,7 @@
 #include "overlay/apply.h"
 #include "overlay/changeset.h"
 #include "run/box-branch.h"
+#include "run/git-base.h"
 #include "state/boxes.h"
 #include "state/registry.h"
 #include "state/workspace.h"
@@ -33,6 +34,7 @@ struct applying {
 	const struct apply_args *args;
 	struct workspace w;
 	struct apply a;
+	struct git_base base;
 	struct claim claim;
 	bool commits; /* the box has objects or refs of git that the host has not */
 };
@@ -99,6 +101,9 @@ static int prepare(struct applying *x, const char *box, struct fault *f)
 	x->a.root = x->w.root;
 	x->a.protects = protects;
 	x->a.protects_ctx = &x->w;
+	x->base.w = &x->w;
+	x->a.committed = git_base_find;
+	x->a.committed_ctx = &x->base;
 	x->a.guarded = x->args->guarded;
 	x->commits = x->w.repository.upper >= 0;
 	vec_each(c, &x->w.changes.all)
@@ -158,7 +163,8 @@ static void tell_item(const struct applying *x, const struct apply_item *i)
 	const char *path = str_visible(i->change->path);
 
 	if (i->verdict == APPLY_MERGED)
-		cmd_note(mem_printf("%s changed here since the box started; merged", path));
+		cmd_note(mem_printf("%s changed here since the box started; merged%s", path,
+			i->over_committed ? " over its committed version" : ""));
 	if (i->verdict == APPLY_TAKEN && i->is_guarded)
 		cmd_note(mem_printf("%s is protected, and taken as you said", path));
 	if (i->verdict == APPLY_LEFT)
@@ -292,7 +298,8 @@ const struct cmd cmd_apply_entry = {
 		"\n"
 		"What has not changed on the host since the box started is taken. What was "
 		"changed on both sides is merged line by line, if carrel kept a copy of what "
-		"both began with; otherwise, or where both changed the same lines, it is a "
+		"both began with, or git has one in the commit that was checked out when the "
+		"box started; otherwise, or where both changed the same lines, it is a "
 		"conflict. With one conflict nothing is applied, and the exit code is 1. "
 		"Otherwise all changes are made or none: when `carrel apply` is killed, the "
 		"next one for that box finishes or undoes it first.\n"

@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -195,30 +196,67 @@ static bool read_text(int fd, struct merge_text *ret)
 	return ret->p != NULL;
 }
 
-static mode_t merged_mode(const struct changed *c, const struct stat *now)
+static bool is_alike(const struct merge_text *a, const struct merge_text *b)
 {
-	return c->what & WHAT_MODE ? c->box.mode : now->st_mode;
+	return a->n == b->n && (!a->n || !memcmp(a->p, b->p, a->n));
 }
 
-/* What was merged before is there already: merging again changes nothing. */
-static bool merge(const struct apply *a, const struct stat *now, struct apply_item *ret)
+/* The result may be what is there already: merging again changes nothing. */
+static bool merge_over(const struct apply *a, const struct merge_text *base, mode_t mode,
+	const struct stat *now, struct apply_item *ret)
 {
-	const struct changed *c = ret->change;
-	struct merge_text base, ours, theirs;
+	struct merge_text ours, theirs, merged;
 	struct str out = { 0 };
 
-	if (!read_text(changeset_open_base(a->set, c), &base) ||
-		!read_text(open_now(a, c->path), &ours) ||
-		!read_text(changeset_open_box(a->set, c), &theirs) ||
-		!merge_texts(&base, &ours, &theirs, &out))
+	if (!read_text(open_now(a, ret->change->path), &ours) ||
+		!read_text(changeset_open_box(a->set, ret->change), &theirs))
 		return false;
+	/*
+	 * A file that was not clean when the box started was newer than its committed version.
+	 * A side that equals that version undid something then, and the merge would not see it.
+	 */
+	if (ret->over_committed && (is_alike(base, &ours) || is_alike(base, &theirs)))
+		return false;
+	if (!merge_texts(base, &ours, &theirs, &out))
+		return false;
+	merged = (struct merge_text){ out.p, out.len };
 	ret->text = out.p;
 	ret->n = out.len;
-	ret->verdict = out.len == ours.n && (!ours.n || !memcmp(out.p, ours.p, ours.n)) &&
-			(merged_mode(c, now) & 0777) == (now->st_mode & 0777)
+	ret->mode = mode;
+	ret->verdict = is_alike(&merged, &ours) && (mode & 0777) == (now->st_mode & 0777)
 		? APPLY_THERE
 		: APPLY_MERGED;
 	return true;
+}
+
+static bool merge_over_kept(const struct apply *a, const struct stat *now,
+	struct apply_item *ret)
+{
+	const struct changed *c = ret->change;
+	struct merge_text base;
+
+	return c->base_is == BASE_KEPT && c->base.type == TYPE_FILE &&
+		read_text(changeset_open_base(a->set, c), &base) &&
+		merge_over(a, &base, c->what & WHAT_MODE ? c->box.mode : now->st_mode, now,
+			ret);
+}
+
+/* Where no copy of the version at the start was kept.  */
+static bool merge_over_committed(const struct apply *a, const struct stat *now,
+	struct apply_item *ret)
+{
+	const struct changed *c = ret->change;
+	struct apply_base found;
+	struct merge_text base;
+
+	if (c->base_is != BASE_UNSURE || !a->committed(a->committed_ctx, c->path, &found) ||
+		found.n > MOST_MERGED)
+		return false;
+	base = (struct merge_text){ found.text, found.n };
+	ret->over_committed = true;
+	return merge_over(a, &base,
+		!(c->box.mode & 0100) != !found.executable ? c->box.mode : now->st_mode, now,
+		ret);
 }
 
 static const char *conflict(const struct changed *c, const struct stat *now)
@@ -241,10 +279,11 @@ static void judge_changed(const struct apply *a, const struct stat *now, struct 
 		i->verdict = APPLY_THERE;
 	else if (c->base_is == BASE_KEPT && is_now(a, c, now, &c->base))
 		i->verdict = APPLY_TAKEN;
-	else if (c->base_is == BASE_UNSURE && !now->st_mode)
+	else if (c->base_is == BASE_UNSURE && !now->st_mode &&
+		!a->committed(a->committed_ctx, c->path, NULL))
 		i->verdict = APPLY_TAKEN; /* only something else in its directory has changed */
-	else if (c->base_is != BASE_KEPT || c->base.type != TYPE_FILE ||
-		c->box.type != TYPE_FILE || !S_ISREG(now->st_mode) || !merge(a, now, i)) {
+	else if (c->box.type != TYPE_FILE || !S_ISREG(now->st_mode) ||
+		(!merge_over_kept(a, now, i) && !merge_over_committed(a, now, i))) {
 		i->verdict = APPLY_CONFLICT;
 		i->why = conflict(c, now);
 	}
@@ -313,7 +352,7 @@ static void add_making(struct apply *a, const struct apply_item *i, const struct
 		now = &nothing;
 	if (c->box.type != TYPE_DIR)
 		add_op(a, APPLY_PUT, i, now,
-			i->verdict == APPLY_MERGED ? merged_mode(c, now) : c->box.mode);
+			i->verdict == APPLY_MERGED ? i->mode : c->box.mode);
 	else if (!now->st_mode)
 		add_op(a, APPLY_MKDIR, i, now, c->box.mode);
 }
@@ -359,6 +398,20 @@ static bool counts(const struct apply_item *i)
 		(c->kind == CHANGED_DELETED ? c->base : c->box).type != TYPE_DIR;
 }
 
+static int by_path(const void *key, const void *item)
+{
+	return path_compare(key, ((const struct apply_item *)item)->change->path);
+}
+
+/* Is the change of that path one that is made? */
+static const struct apply_item *find_done(const struct apply *a, const char *path)
+{
+	const struct apply_item *i =
+		bsearch(path, a->items.v, a->items.n, sizeof(*a->items.v), by_path);
+
+	return i && is_done(i) ? i : NULL;
+}
+
 /*
  * A directory becomes something else only if all in it is deleted, too: what the user has put
  * there since is not.
@@ -371,15 +424,9 @@ static bool has_more(const struct apply *a, const struct changed *c)
 
 	if (dir < 0 || tree_list(dir, &names) < 0)
 		return true;
-	vec_each(name, &names) {
-		const char *path = path_join(c->path, *name);
-		bool found = false;
-
-		vec_each(i, &a->items)
-			found |= !strcmp(i->change->path, path) && is_done(i);
-		if (!found)
+	vec_each(name, &names)
+		if (!find_done(a, path_join(c->path, *name)))
 			return true;
-	}
 	return false;
 }
 

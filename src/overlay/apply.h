@@ -43,6 +43,8 @@ struct apply_item {
 	bool is_guarded;  /* LEFT, TAKEN: a protected path, or a link that leads out */
 	const char *text; /* MERGED: the file */
 	size_t n;
+	mode_t mode;         /* MERGED: its permissions */
+	bool over_committed; /* MERGED, THERE: the base was the committed version */
 };
 
 /* One change of the tree. The order of the list is the order in which they are made. */
@@ -63,6 +65,12 @@ struct apply_op {
 	const struct apply_item *item;
 };
 
+struct apply_base {
+	const char *text; /* n bytes */
+	size_t n;
+	bool executable;
+};
+
 struct apply {
 	/* To be set before: */
 	const struct changeset *set;
@@ -71,6 +79,12 @@ struct apply {
 	const char *const *only; /* these paths and all below them; NULL: all */
 	bool (*protects)(const void *ctx, const char *path, bool dir);
 	const void *protects_ctx;
+	/*
+	 * The committed version of a path, which both sides may have begun with; false:
+	 * there is none. ret NULL: only tell whether there is one.
+	 */
+	bool (*committed)(void *ctx, const char *path, struct apply_base *ret);
+	void *committed_ctx;
 	bool guarded; /* take what is guarded, too */
 	/* The result: */
 	VEC(struct apply_item)

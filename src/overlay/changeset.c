@@ -255,6 +255,8 @@ static void visit(struct search *s, const char *name)
 		c.what = compare(s, base_dir, name, &c.base, &c.box, &c.unreadable);
 	if (c.kind == CHANGED_ADDED || c.what || c.unlisted)
 		add(s, c);
+	else if (c.base_is == BASE_SAME && c.box.type != TYPE_DIR && !is_git(c.path))
+		vec_push(&s->set->unchanged, c.path);
 }
 
 static void delete_name(struct search *s, const char *name)
@@ -409,6 +411,19 @@ static int keep(const struct changeset *s, const struct changed *c, int to)
 	return from < 0 ? 0 : tree_copy_open(from, dir, name);
 }
 
+static int keep_unchanged(const struct changeset *s, const char *path, int to)
+{
+	auto_close int from = -1, dir = -1;
+	const char *name = path_base(path);
+
+	from = open_beneath(s->upper,
+		mem_strndup(path, name > path ? (size_t)(name - path) - 1 : 0));
+	dir = from < 0 ? -1 : tree_make_parent(to, path);
+	if (from < 0 || dir < 0)
+		return -errno;
+	return linkat(from, name, dir, name, 0) < 0 && errno != EEXIST ? -errno : 0;
+}
+
 int changeset_keep(const struct changeset *s, int to, struct fault *f)
 {
 	unsigned long long all = 0;
@@ -424,6 +439,12 @@ int changeset_keep(const struct changeset *s, int to, struct fault *f)
 		rc = keep(s, c, to);
 		if (rc < 0)
 			return fault_set(f, -rc, "keep a copy of '%s'", str_visible(c->path));
+	}
+	vec_each(path, &s->unchanged) {
+		int rc = keep_unchanged(s, *path, to);
+
+		if (rc < 0)
+			return fault_set(f, -rc, "keep '%s'", str_visible(*path));
 	}
 	return 0;
 }

@@ -77,6 +77,8 @@ struct changeset {
 	bool now;              /* compare with the present tree of the host */
 	/* The result, ordered by path: parents before what is in them. */
 	VEC(struct changed) all;
+	/* Files and links of the upper layer that are as they were at the start. */
+	VEC(const char *) unchanged;
 	/* Of those that are no directories and not git's own: */
 	size_t added, changed, deleted;
 	size_t git;   /* entries with .git set, directories too */
@@ -91,9 +93,10 @@ int changeset_open_base(const struct changeset *s, const struct changed *c);
 int changeset_open_box(const struct changeset *s, const struct changed *c);
 
 /*
- * Keep copies of the base of what was changed or deleted in the directory `to`, for the time
- * when the host's own files change: those whose base is still the same, files up to 1 MiB and
- * links, 64 MiB in all.
+ * Keep the base in the directory `to`, for the time when the host's own files change. Of what
+ * was changed or deleted, and has not changed on the host yet: copies of files up to 1 MiB and
+ * of links, 64 MiB in all. Of what the upper layer has unchanged: a hard link to it, since the
+ * host may change it later, and then nothing else would tell that the box did not.
  */
 int changeset_keep(const struct changeset *s, int to, struct fault *f);
 

@@ -14,7 +14,9 @@
  * repository of the user then fetches the branch, with every object checked (fsckObjects).
  */
 #include "run/box-branch.h"
+#include "run/git-program.h"
 #include "git/git-files.h"
+#include "git/git-head.h"
 #include "host/host-program.h"
 #include "overlay/changeset.h"
 #include "overlay/tree.h"
@@ -35,7 +37,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_REFS = 64 << 20, MOST_SAID = 256 << 20, MOST_LINKS = 10 };
+enum { MOST_REFS = 64 << 20 };
 
 #define BENEATH (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
 
@@ -56,70 +58,9 @@ struct branch {
 
 /* ---- running git ---- */
 
-/*
- * Nothing of the environment but where programs are: no GIT_DIR, no configuration of the
- * user's that names a program.
- */
-static void exec_git(const char *const *argv, const char *dir, int in, int out)
-{
-	static const char *const env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C",
-		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0",
-		"GIT_ATTR_NOSYSTEM=1", "HOME=/nonexistent", NULL };
-
-	if (chdir(dir) == 0 && dup2(in, 0) == 0 && dup2(out, 1) == 1 && dup2(out, 2) == 2)
-		execve(argv[0], (char *const *)argv, (char *const *)env);
-	_exit(127);
-}
-
-/* All of it, so that it can end; what is beyond the limit is dropped. */
-static const char *read_all(int pipe)
-{
-	auto_close int fd = pipe;
-	struct str said = { 0 };
-	char block[65536];
-	ssize_t n;
-
-	str_addn(&said, "", 0);
-	while ((n = read(fd, block, sizeof(block))) > 0 || (n < 0 && errno == EINTR))
-		if (n > 0 && said.len < MOST_SAID)
-			str_addn(&said, block, (size_t)n);
-	return said.p ? said.p : "";
-}
-
-/* What it says, up to a limit, in *ret; its exit code, or -errno. */
-static int run_git(const struct branch *b, const char *dir, const char *const *words, int in,
-	const char **ret)
-{
-	static const char *const always[] = { "-c", "core.hooksPath=/dev/null", "-c",
-		"core.fsmonitor=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false" };
-	VEC(const char *) argv = { 0 };
-	auto_close int nothing = openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC);
-	int ends[2], status;
-	pid_t pid;
-
-	vec_push(&argv, b->git);
-	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
-		vec_push(&argv, always[i]);
-	while (*words)
-		vec_push(&argv, *words++);
-	vec_push(&argv, NULL);
-	if (nothing < 0 || pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	pid = fork();
-	if (pid == 0)
-		exec_git(argv.v, dir, in < 0 ? nothing : in, ends[1]);
-	close(ends[1]);
-	if (pid < 0) {
-		close(ends[0]);
-		return -EAGAIN;
-	}
-	*ret = read_all(ends[0]);
-	status = program_wait(pid);
-	return status < 0 ? status : WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
-
-#define RUN_GIT(b, dir, in, ret, ...) \
-	run_git(b, dir, (const char *const[]){ __VA_ARGS__, NULL }, in, ret)
+#define RUN_GIT(b, dir, in, ret, ...)                                                       \
+	git_program_run((b)->git, dir, (const char *const[]){ __VA_ARGS__, NULL }, in, ret, \
+		NULL)
 
 static int git_failed(const char *what, const char *said, int code, struct fault *f)
 {
@@ -133,9 +74,10 @@ static int git_failed(const char *what, const char *said, int code, struct fault
 /* ---- what the box saw ---- */
 
 /* A file of the git directory as the box saw it, or NULL. */
-static const char *read_seen(const struct branch *b, const char *dir, const char *name)
+static const char *read_seen(const void *ctx, bool own, const char *name)
 {
-	const char *path = *dir ? path_join(dir, name) : name;
+	const struct branch *b = ctx;
+	const char *dir = own ? b->own : b->common, *path = *dir ? path_join(dir, name) : name;
 	struct stat st;
 	int fd;
 
@@ -149,54 +91,10 @@ static const char *read_seen(const struct branch *b, const char *dir, const char
 	return fd < 0 ? NULL : fd_read_open(fd, MOST_REFS);
 }
 
-static bool is_hash(const char *text, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!isdigit((unsigned char)text[i]) && (text[i] < 'a' || text[i] > 'f'))
-			return false;
-	return n == 40 || n == 64;
-}
-
-/* "HASH refs/heads/x" lines. */
-static const char *find_packed(const char *text, const char *ref)
-{
-	for (const char *line = text; line && *line;
-		line = strchr(line, '\n'), line += line != NULL) {
-		size_t n = strcspn(line, " \n"), len = strlen(ref);
-
-		if (is_hash(line, n) && !strncmp(line + n + 1, ref, len) &&
-			line[n + 1 + len] == '\n')
-			return mem_strndup(line, n);
-	}
-	return NULL;
-}
-
-static bool is_ref(const char *ref)
-{
-	return str_starts(ref, "refs/") && !strstr(ref, "..") && !strstr(ref, "//") &&
-		!strchr(ref, '\\') && !str_ends(ref, "/");
-}
-
-/* The hash that HEAD comes to, or NULL. */
+/* The hash that the box's HEAD leads to, or NULL. */
 static const char *find_tip(const struct branch *b)
 {
-	const char *text = read_seen(b, b->own, "HEAD"), *packed;
-
-	for (int i = 0; text && i < MOST_LINKS; i++) {
-		size_t n = strcspn(text, "\r\n");
-		const char *ref;
-
-		if (is_hash(text, n))
-			return mem_strndup(text, n);
-		ref = mem_strndup(text, n);
-		if (!str_starts(ref, "ref: ") || !is_ref(ref + 5))
-			return NULL;
-		text = read_seen(b, b->common, ref + 5);
-		packed = text ? NULL : read_seen(b, b->common, "packed-refs");
-		if (!text)
-			return packed ? find_packed(packed, ref + 5) : NULL;
-	}
-	return NULL;
+	return git_head(read_seen, b);
 }
 
 /* ---- our repository ---- */
@@ -486,15 +384,6 @@ static int fetch(const struct branch *b, struct box_branch *ret, struct fault *f
 		return git_failed("look at the new branch", said, rc, f);
 	ret->commit = mem_strndup(said, strcspn(said, "\n"));
 	return count_commits(b, &ret->commits, f);
-}
-
-/* A linked worktree has a file in the place of its git directory. */
-static const char *git_dir_of(const char *root)
-{
-	const char *text = git_read_text(root, ".git");
-
-	return text && str_starts(text, "gitdir: ") ? git_canonical(root, text + 8)
-						    : path_join(root, ".git");
 }
 
 /* Where the git directory is, and in which layer of the box. */

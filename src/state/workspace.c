@@ -7,6 +7,7 @@
 #include "state/workspace.h"
 #include "state/boxes.h"
 #include "overlay/tree.h"
+#include "git/git-head.h"
 #include "plan/obeyed.h"
 #include "plan/plan.h"
 #include "base/fault.h"
@@ -135,6 +136,7 @@ int workspace_begin(const struct plan *p, const struct request *r, const struct 
 	json_string(&j, "workspace", p->workspace);
 	json_string(&j, "agent", p->agent ? p->agent->name : NULL);
 	json_string(&j, "repository", repository_of(p));
+	json_string(&j, "commit", git_head_of(p->workspace));
 	json_number(&j, "started", since->tv_sec);
 	json_number(&j, "nanoseconds", since->tv_nsec);
 	json_open(&j, "protect", '[');
@@ -174,6 +176,7 @@ static int read_record(const char *box, struct workspace *w, struct fault *f)
 	w->root = text_in(begun, "workspace");
 	w->agent = text_in(begun, "agent");
 	w->git = text_in(begun, "repository");
+	w->commit = text_in(begun, "commit");
 	w->since = (struct timespec){ (time_t)number_in(begun, "started"),
 		(long)number_in(begun, "nanoseconds") };
 	if (!w->root || w->root[0] != '/')

@@ -31,6 +31,7 @@ struct workspace {
 	const char *root;          /* the directory of the host that it worked on a copy of */
 	const char *agent;         /* its agent's name, or NULL */
 	const char *git;           /* the repository outside of root, or NULL */
+	const char *commit;        /* that was checked out at the start, or NULL */
 	VEC(const char *) protect; /* patterns that were asked for, beside those of carrel */
 	struct timespec since;
 	long long ended; /* 0: it runs, or was killed */

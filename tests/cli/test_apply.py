@@ -149,6 +149,94 @@ def test_deleted_on_one_side_and_changed_on_the_other(work):
     assert "mode: deleted here, and changed in the box" in told
 
 
+# ---- changed on the host while the box ran: git has the base --------------------------------
+
+
+def edit_meanwhile(project, script, here):
+    """The box's edit and the host's, both between the start and the end of the box."""
+    box = lib.start_box("sh", "-euc", f"{script}\necho up; read x", opts=OVERLAY, cwd=project)
+    lib.read_until(box.stdout, b"up")
+    here()
+    box.communicate(b"\n", timeout=lib.TIMEOUT)
+    assert box.returncode == 0
+
+
+@pytest.fixture
+def committed(work):
+    lib.git("add", "-A", cwd=work)
+    lib.git("commit", "-qm", "all", cwd=work)
+    lib.settle()
+    return work
+
+
+def change_27(project, staged):
+    text = (project / "text").read_text()
+    lib.make_file(project / "text", text.replace("\n27\n", "\nmine\n"))
+    if staged:
+        lib.git("commit", "-qam", "mine", cwd=project)
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_changed_meanwhile_is_merged_over_the_commit(committed, staged):
+    """Also if the user has committed the change: the base is the commit of the start."""
+    script = "sed -i 's/^3$/three/' text; chmod 755 text"
+    edit_meanwhile(committed, script, lambda: change_27(committed, staged))
+    told = apply(project=committed)
+    assert "text changed here since the box started; merged over its committed version" in told
+    merged = (committed / "text").read_text()
+    assert "three" in merged and "mine" in merged and os.stat(committed / "text").st_mode & 0o100
+    assert "nothing to apply" in apply(project=committed)
+
+
+def test_changed_meanwhile_without_a_base(committed):
+    """Not committed, or one side undid what had not been committed: nobody knows the base."""
+    lib.make_file(committed / "loose", "1\n2\n3\n4\n5\n")
+    lib.make_file(committed / "gone", "not committed\n")
+    lib.settle()
+
+    def here():
+        lib.make_file(committed / "loose", "1\n2\n3\n4\nfive\n")
+        lib.make_file(committed / "gone", "newer\n")
+
+    edit_meanwhile(committed, "sed -i 's/1/one/' loose; git checkout -q gone", here)
+    told = apply(project=committed, code=1)
+    assert "loose: changed here and in the box" in told and "gone: changed here and in" in told
+
+
+@pytest.mark.parametrize("script", ["echo more >>mode", "cp mode x; mv x mode"])
+def test_deleted_meanwhile(committed, script):
+    edit_meanwhile(committed, script, lambda: os.unlink(committed / "mode"))
+    told = apply(project=committed, code=1)
+    assert "mode: deleted here, and changed in the box" in told
+
+
+def test_the_directory_was_deleted_here(work):
+    """A new file brings its directory back, as in a merge of git's."""
+    edit(work, "echo new >dir/new; echo more >>dir/in")
+    lib.remove(work / "dir")
+    assert "dir/in: deleted here, and changed in the box" in apply(project=work, code=1)
+    assert not (work / "dir").exists()
+    apply("dir/new", project=work)
+    assert sorted(tree(work / "dir")) == [b"new"]
+
+
+def test_what_the_box_only_touched_is_the_users(work):
+    """Copied up, and as before: what the user writes later is neither a change nor a conflict."""
+    edit(work, "chmod 600 text mode; chmod 644 text mode; rm gone; echo gone >gone; echo 1 >one")
+    for name in ("text", "mode", "gone"):
+        lib.make_file(work / name, "mine\n")
+    assert "1 change applied" in apply(project=work)
+    assert all((work / name).read_text() == "mine\n" for name in ("text", "mode", "gone"))
+    found = json.loads(lib.succeeded(lib.carrel("diff", "copy", "--json", cwd=work)))
+    assert [one["path"] for one in found["changes"]] in ([], ["one"])
+
+
+def test_made_beside_something_new(committed):
+    """The control: a name of the box's own, in a directory that the host changed meanwhile."""
+    edit_meanwhile(committed, "echo 1 >one", lambda: lib.make_file(committed / "two", "2\n"))
+    assert "1 change applied" in apply(project=committed)
+
+
 def test_a_deleted_directory_with_something_new_in_it(work):
     """Nobody knows whether it is new or was changed: a conflict, and the rest can be had."""
     edit(work, "rm -r dir")
@@ -422,7 +510,7 @@ def expect(base, host, box):
     want = {path: what for path, what in want.items() if what}
     for path in list(want):  # a directory with something in it stays, and so nothing else can be there
         while path := os.path.dirname(path):
-            what = want.get(path, h.get(path))
+            what = want.get(path, h.get(path)) or x[path]  # deleted here, and needed again
             if what[0] != "dir":
                 return None
             want[path] = what
