@@ -43,7 +43,7 @@ static unsigned long long *whole_at(struct limits *all, const struct limit_row *
 	return (unsigned long long *)((char *)all + l->offset);
 }
 
-unsigned long long limit_value(const struct limits *all, const struct limit_row *l)
+static unsigned long long whole_value(const struct limits *all, const struct limit_row *l)
 {
 	return *(const unsigned long long *)((const char *)all + l->offset);
 }
@@ -52,14 +52,14 @@ bool limit_is_set(const struct limits *all, const struct limit_row *l)
 {
 	if (l->type == KEY_NUMBER)
 		return *(const double *)((const char *)all + l->offset) > 0;
-	return limit_value(all, l) != 0;
+	return whole_value(all, l) != 0;
 }
 
 void limit_inherit(struct limits *to, const struct limits *from, enum limit_group group)
 {
 	for (const struct limit_row *l = limit_first(group); l; l = limit_next(l))
 		if (!limit_is_set(to, l))
-			*whole_at(to, l) = limit_value(from, l);
+			*whole_at(to, l) = whole_value(from, l);
 }
 
 static bool parse_value(const struct limit_row *l, const char *text, unsigned long long *ret)

@@ -81,8 +81,7 @@ extern const struct limit_row limit_table[]; /* ends with a name of NULL */
 const struct limit_row *limit_first(enum limit_group group);
 const struct limit_row *limit_next(const struct limit_row *l);
 
-/* The value of a limit that is a whole number. */
-unsigned long long limit_value(const struct limits *all, const struct limit_row *l);
+/* Is the limit set? */
 bool limit_is_set(const struct limits *all, const struct limit_row *l);
 
 /* Take from `from` the limits of one group that `to` does not set. */

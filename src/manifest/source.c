@@ -25,7 +25,8 @@
 
 enum { MOST_ENTRIES = 100000, MOST_DEPTH = 64 };
 
-const char *source_expand(const char *text, const char *dir, const char *home)
+/* Relative to dir, absolute, or below home; clean, links not followed. */
+static const char *expand_path(const char *text, const char *dir, const char *home)
 {
 	if (text[0] == '~' && (!text[1] || text[1] == '/'))
 		return path_clean(mem_printf("%s/%s", home, text + 1));
@@ -36,7 +37,7 @@ const char *manifest_path(const struct said *said, const char *field, const char
 	problems *bad)
 {
 	const struct manifest_file *file = manifest_origin(said);
-	const char *path = source_expand(said->text, file->dir, home);
+	const char *path = expand_path(said->text, file->dir, home);
 	char real[PATH_MAX];
 
 	if (!realpath(path, real)) {

@@ -6,9 +6,6 @@
 
 #include "manifest/manifest.h"
 
-/* Relative to dir, absolute, or below home; clean, links not followed. */
-const char *source_expand(const char *text, const char *dir, const char *home);
-
 /* manifest_path() of a directory that contains no link leading out of it. */
 const char *source_dir(const struct said *said, const char *field, const char *home,
 	problems *bad);
