@@ -9,9 +9,9 @@
 # As root on Debian it installs the packages that are missing; as anybody else it says which.
 # The clients and the JavaScript tools that are tested are installed with npm by tests/install.sh
 # and kept (1.2 GB); with CARREL_NO_CLIENTS=1 these tests are skipped.
-# Whole-program tests run as a normal user either way. Started by root, everything is passed in
-# two halves at once, each with a user of its own: most tests wait more than they work. What
-# the second one says comes when it has ended. The builds stay in build-test/, build-asan/,
+# Whole-program tests run as a normal user either way. Started by root, four groups of parts run
+# at once, each with a user of its own, because most tests wait more than they work. A group's
+# output is shown when it has ended. The builds stay in build-test/, build-asan/,
 # build-fuzz/, build-release/ and build-cov/ (in a temporary directory where the tree is not
 # ours to write to); everything else that is made is removed.
 #
@@ -21,9 +21,11 @@ set -eu
 cd "$(dirname "$0")"
 here=$(pwd)
 
-first='unit layers golden cli report net clients eval matrix degrade fault'
-second='asan fuzz escape tripwire real demo builds shell'
-parts="$first $second"
+group_1='unit layers golden cli report'
+group_2='net clients eval matrix degrade fault'
+group_3='asan fuzz'
+group_4='escape tripwire real demo builds shell'
+parts="$group_1 $group_2 $group_3 $group_4"
 fuzz_seconds=${FUZZ_SECONDS:-5}
 
 # Not with the sanitizers, whose runtime needs rlimits, address space and /proc, and reports a SIGSEGV
@@ -99,8 +101,8 @@ get_tools() {
 # ---- building ---------------------------------------------------------------------------
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/carrel-tests.XXXXXX")
-beside='' # the other half: a process group
-trap '[ -z "$beside" ] || kill -- "-$beside" 2>/dev/null; rm -rf "$work"' EXIT
+beside='' # the other groups: process groups
+trap 'for group in $beside; do kill -- "-$group" 2>/dev/null; done; rm -rf "$work"' EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -375,38 +377,53 @@ case ${1-} in
 	;;
 '') ;;
 quick)
-	second=${second#asan fuzz }
+	group_3=''
 	;;
 *)
-	first=$* second=''
+	group_1=$* group_2='' group_3='' group_4=''
 	;;
 esac
-for part in $first; do
+for part in $group_1; do
 	case " $parts " in
 	*" $part "*) ;;
 	*) fail "no such part: $part (there are: quick $parts)" ;;
 	esac
 done
 
+# start_group UID PART...: run these parts beside ours, as another user.
+start_group() {
+	[ $# -gt 1 ] || return 0
+	uid=$1
+	shift
+	CARREL_TEST_UID=$uid CARREL_TEST_SUMMARY=$summary setsid "$0" "$@" >"$work/group-$uid" 2>&1 &
+	beside="$beside $!"
+}
+
 get_packages
-if [ -n "$second" ] && [ "$(id -u)" = 0 ]; then
+if [ -n "$group_2" ] && [ "$(id -u)" = 0 ]; then
 	get_clients
+	get_tools
 	build_test
 	# shellcheck disable=SC2086
-	CARREL_TEST_UID=12346 CARREL_TEST_SUMMARY=$summary setsid "$0" $second >"$work/second" 2>&1 &
-	beside=$!
-	second=''
+	{
+		start_group 12346 $group_2
+		start_group 12347 $group_3
+		start_group 12348 $group_4
+	}
+	group_2='' group_3='' group_4=''
 fi
-for part in $first $second; do
+for part in $group_1 $group_2 $group_3 $group_4; do
 	run_part "$part"
 done
-if [ -n "${CARREL_TEST_SUMMARY-}" ]; then # we are that other half
+if [ -n "${CARREL_TEST_SUMMARY-}" ]; then # we are one of those groups
 	exit 0
 fi
+for group in $beside; do
+	wait "$group" || count 'a group' 1 0 0 0
+done
 if [ -n "$beside" ]; then
-	wait "$beside" || count 'the rest' 1 0 0 0
 	beside=''
-	cat "$work/second"
+	cat "$work"/group-*
 fi
 say
 cat "$summary"
