@@ -43,7 +43,7 @@ static bool good_lines(const char *value)
 	return is_text(value, true);
 }
 
-/* git takes these characters out of a name and an address. */
+/* git removes these characters from a name and an address. */
 static bool good_identity(const char *value)
 {
 	return *value && is_text(value, false) && !strpbrk(value, "<>");
@@ -140,7 +140,7 @@ static bool good_refspec(const char *value)
 		(!value[n] || is_side(value + n + 1, strlen(value + n + 1)));
 }
 
-/* What `gh` notes about a remote: "base", or OWNER/NAME. */
+/* What `gh` records about a remote: "base", or OWNER/NAME. */
 static bool good_word(const char *value)
 {
 	return is_name(value);
@@ -193,7 +193,7 @@ bool git_allow_url(const char *url)
 		n = strcspn(at, "/?#");
 		return is_authority(at, n, true) && (at[n] == '/' || !at[n]);
 	}
-	/* HOST:PATH, as scp has it; HOST::PATH would be a program's name. */
+	/* HOST:PATH, as in scp; HOST::PATH would name a program. */
 	n = strcspn(url, ":/");
 	return !strstr(url, "://") && url[n] == ':' && url[n + 1] &&
 		!strchr(":-", url[n + 1]) && is_authority(url, n, false);
@@ -202,10 +202,10 @@ bool git_allow_url(const char *url)
 /* ---- out of the box ---- */
 
 /*
- * git takes a remote that it does not know for a path: `git push origin` would run the hooks
- * of a repository ./origin that a box has made. So remotes are named only where they are
- * there, and a box cannot take the URL of one away. Nor can it remove what the user has set up:
- * only what git notes about branches and submodules goes when they do.
+ * git takes an unknown remote for a path: `git push origin` would run the hooks of a repository
+ * ./origin that a box has made. So a box may name only remotes that exist, and cannot remove
+ * the URL of one. Nor can it remove what the user has set up: it may remove only what git
+ * records about branches and submodules, when these are removed.
  */
 static const struct out {
 	const char *section, *key;
@@ -242,7 +242,9 @@ static const struct out {
 	{ "fetch", "prunetags", false, { .good = good_bool } },
 	{ "init", "defaultbranch", false, { .good = good_branch } },
 	{ "rerere", "enabled", false, { .good = good_bool } },
-	/* What `git sparse-checkout` notes; its files are in the working tree and the index. */
+	/*
+	 * What `git sparse-checkout` records; its files are in the working tree and the index.
+	 */
 	{ "core", "sparsecheckout", false, { .good = good_bool } },
 	{ "core", "sparsecheckoutcone", false, { .good = good_bool } },
 	{ "index", "sparse", false, { .good = good_bool } },
@@ -263,15 +265,15 @@ const struct git_allow *git_allow_out(const struct git_setting *s)
 
 /* ---- into the box ---- */
 
-/* A command of git's, not of the shell's. */
+/* An alias for a git command, not for a shell command. */
 static bool good_alias(const char *value)
 {
 	return *value && *value != '!' && good_lines(value);
 }
 
 /*
- * The beginning of a URL, without a secret in it: a token may stand before the @ alone, but
- * not where ssh logs in.
+ * The prefix of a URL, without a secret in it: a token may stand alone before the @, except in
+ * URLs of ssh.
  */
 static bool good_rewrite(const char *value)
 {
@@ -285,7 +287,7 @@ static bool good_rewrite(const char *value)
 	return str_starts(value, "ssh://") && !memchr(at + 3, ':', user);
 }
 
-/* With no key, all keys of the section. */
+/* Without a key, the rule is for all keys of the section. */
 static const struct in {
 	const char *section, *key;
 	bool sub;

@@ -17,9 +17,9 @@
 enum {
 	MOST_CONFIG = 16 << 20,
 	MOST_PASSWD = 16 << 20,
-	MOST_DEPTH = 10,   /* of includes; git stops beyond it, too */
+	MOST_DEPTH = 10,   /* depth of includes; git stops at the same depth */
 	MOST_FILES = 1000, /* in all */
-	NULL_MAJOR = 1,    /* /dev/null, by which people say that there is no file */
+	NULL_MAJOR = 1,    /* /dev/null, which people use to say that there is no file */
 	NULL_MINOR = 3,
 };
 
@@ -27,13 +27,13 @@ enum {
 
 struct reader {
 	const char *text, *at, *end;
-	bool ended;      /* the end was read, which counts as one more newline */
+	bool ended;      /* the end was read; it counts as one more newline */
 	int line;        /* in which `at` is */
-	struct str name; /* of the setting, as far as it was read */
+	struct str name; /* the name of the setting, as far as it was read */
 	struct str value;
 };
 
-/* The C library's depend on the locale, and count more as blanks. */
+/* The C library's functions depend on the locale and accept more blanks. */
 static bool is_blank(int c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -78,8 +78,8 @@ static void cut(struct str *s, size_t len)
 }
 
 /*
- * After the first blank in the brackets: "subsection"]. git cuts a name short at a NUL byte;
- * nobody means that, and it counts as broken here.
+ * After the first blank in the brackets: "subsection"]. git cuts a name short at a NUL byte.
+ * Nobody means that, so here it is an error.
  */
 static bool read_subsection(struct reader *r, int c)
 {
@@ -122,7 +122,7 @@ static bool read_section(struct reader *r)
 	}
 }
 
-/* '\0': no escape of git's. */
+/* '\0': git has no such escape. */
 static char unescape(int c)
 {
 	switch (c) {
@@ -140,11 +140,11 @@ static char unescape(int c)
 	}
 }
 
-/* After a '=', up to the end of the line. Blanks around the value are not in it. */
+/* Read after a '=', up to the end of the line. Blanks around the value are not part of it. */
 static bool read_value(struct reader *r)
 {
 	bool quoted = false, comment = false;
-	size_t solid = 0; /* how much of it does not go if blanks at the end do */
+	size_t solid = 0; /* the length without blanks at the end */
 
 	cut(&r->value, 0);
 	for (;;) {
@@ -201,7 +201,7 @@ void git_config_split(const char *name, struct git_setting *ret)
 		*first = *last = '\0';
 }
 
-/* A key, whose first letter was read, and its value. */
+/* Read a key, whose first letter was read already, and its value. */
 static bool read_setting(struct reader *r, struct git_setting *ret)
 {
 	int c = next_char(r);
@@ -219,7 +219,7 @@ static bool read_setting(struct reader *r, struct git_setting *ret)
 	return true;
 }
 
-/* A part of a byte-order mark is none, and nothing else either. */
+/* A partial byte-order mark is an error. */
 static void skip_mark(struct reader *r)
 {
 	static const char mark[] = "\xef\xbb\xbf";
@@ -273,7 +273,7 @@ static bool is_null_device(const struct stat *st)
 		minor(st->st_rdev) == NULL_MINOR;
 }
 
-/* The bytes of a file, with those behind a NUL. 1, 0 or -errno as git_config_read(). */
+/* The bytes of a file, including those after a NUL. 1, 0 or -errno as git_config_read(). */
 static int read_bytes(const char *file, const char **ret, size_t *ret_n, struct fault *f)
 {
 	struct stat st;
@@ -287,7 +287,7 @@ static int read_bytes(const char *file, const char **ret, size_t *ret_n, struct 
 		*ret = "";
 		return 1;
 	}
-	if (!S_ISREG(st.st_mode)) /* to open a device may be to use it */
+	if (!S_ISREG(st.st_mode)) /* opening a device may have effects */
 		return fault_set(f, EINVAL, "read '%s', which is no file", str_visible(file));
 	rc = look_open(AT_FDCWD, file, 0, &fd, f);
 	if (rc <= 0)
@@ -343,7 +343,10 @@ bool git_config_is_include(const struct git_setting *s)
 			     : !strcmp(s->section, "include");
 }
 
-/* A static program cannot ask NSS without loading it, so only /etc/passwd knows users. */
+/*
+ * A static program cannot query NSS without loading it, so users are looked up only in
+ * /etc/passwd.
+ */
 static const char *home_of(const char *user, size_t n)
 {
 	enum { HOME = 5 };
@@ -416,9 +419,9 @@ static void visit_included(void *ctx, const struct git_setting *s)
 }
 
 /*
- * A file is read once, however many others include it and in whatever circle. It is read again
- * nearer to the top, where more of what it includes is within git's depth, and again without a
- * condition, where git stops at its errors.
+ * Read each file once, even if others include it again or in a circle. There are two
+ * exceptions: nearer to the top, because git's depth limit then allows more of its includes;
+ * and without a condition, because git then stops at its errors.
  */
 static bool was_read(const struct includes *in, const char *file, bool conditional)
 {
@@ -484,7 +487,7 @@ bool git_config_is_true(const char *value)
 	if (!value || !strcasecmp(value, "true") || !strcasecmp(value, "yes") ||
 		!strcasecmp(value, "on"))
 		return true;
-	/* A unit may follow the number, and makes no zero of it. */
+	/* A unit may follow the number; it does not change whether that is zero. */
 	return strtoll(value, &end, 0) != 0 && end != value;
 }
 

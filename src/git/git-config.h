@@ -19,15 +19,15 @@ struct fault;
 
 /* One setting. The strings stay valid as long as the process. */
 struct git_setting {
-	const char *name;       /* as `git config --list` has it: section.subsection.key */
+	const char *name;       /* section.subsection.key, as `git config --list` prints it */
 	const char *section;    /* lower case; "": the key stands before any section */
-	const char *subsection; /* its case counts; NULL: none */
+	const char *subsection; /* case-sensitive; NULL: none */
 	const char *key;        /* lower case */
 	const char *value;      /* NULL: the key stands alone, which means true */
 	const char *file;       /* that says it */
 	bool conditional;       /* the file was included by an includeIf */
-	size_t head;            /* where in the text its section begins, at the bracket; */
-	size_t from, to;        /* and where it stands itself, with the end of its line */
+	size_t head;            /* where its section begins in the text, at the bracket; */
+	size_t from, to;        /* and where the setting begins and its line ends */
 };
 
 typedef void git_setting_fn(void *ctx, const struct git_setting *s);
@@ -35,36 +35,36 @@ typedef void git_setting_fn(void *ctx, const struct git_setting *s);
 /*
  * Visit the settings of one file, in order, without its includes. 1: read; 0: the file is
  * absent; -EBADMSG: git would stop at it, and the fault names the line; -errno: it cannot be
- * read. After an error the settings that were visited are not all: do not go by them.
+ * read. After an error only some of the settings were visited, so do not use them.
  */
 int git_config_read(const char *file, git_setting_fn *visit, void *ctx, struct fault *f);
 
-/* The same of a text of n bytes that is there already. false: git would stop at it. */
+/* The same for a text of n bytes. false: git would stop at it. */
 bool git_config_parse(const char *text, size_t n, git_setting_fn *visit, void *ctx);
 
 /*
- * The same of a file with all that it includes, where it includes it. Every condition of an
- * includeIf counts as true, because it can become true later. A file that only a condition
- * leads to, and that git would stop at, ends there without an error.
+ * The same for a file and all that it includes, in git's order. Every condition of an includeIf
+ * counts as true, because it can become true later. If git would stop at a file that only a
+ * condition includes, that file ends there without an error.
  */
 int git_config_read_all(const char *file, git_setting_fn *visit, void *ctx, struct fault *f);
 
-/* Set name and its parts: what is between the first dot and the last is the subsection. */
+/* Set the name and its parts. The subsection is the text between the first dot and the last. */
 void git_config_split(const char *name, struct git_setting *ret);
 
 /* Is this setting the path of a file to include? */
 bool git_config_is_include(const struct git_setting *s);
 
 /*
- * A value that is a path, with `~/` and `~user/` expanded as git does. A relative one stays
+ * A value that is a path, with `~/` and `~user/` expanded as git does. A relative path stays
  * relative. NULL: git could not expand it either.
  */
 const char *git_config_expand(const char *value);
 
-/* The path that an include names: a relative one counts from the directory of its file. */
+/* The path that an include names; a relative one is relative to the directory of its file. */
 const char *git_config_include_path(const struct git_setting *s);
 
-/* Is a value true? NULL, a key alone, is. */
+/* Is a value true? NULL, for a key without a value, is. */
 bool git_config_is_true(const char *value);
 
 /* The last value that one file, without its includes, gives to section.key; NULL: none. */

@@ -16,7 +16,7 @@
 
 enum { LINE_FILE = 1 << 20, HEAD_READ = 255, SHA1_DIGITS = 40 };
 
-static struct fault unseen; /* the first look that failed; no text: none did */
+static struct fault unseen; /* the first failed look; without text: none failed */
 
 void git_not_seen(const struct fault *why)
 {
@@ -34,8 +34,8 @@ int git_unseen(struct fault *f)
 }
 
 /*
- * The answer of a look as yes or no. What is no file, or too large for one of git's, was looked
- * at; so was a path that is too long for git as well.
+ * The result of a look as yes or no. An entry that is not a file, or is too large for git, is a
+ * no. So is a path that is too long, because it is too long for git as well.
  */
 static bool is_there(int rc, const struct fault *f)
 {
@@ -106,7 +106,7 @@ bool git_is_head(const char *text, bool link)
 	return is_commit(text) || (str_starts(text, "ref:") && names_a_branch(text + 4));
 }
 
-/* Only the beginning is read, and only of a file: git would wait for a FIFO. */
+/* Read only the beginning, and only of a regular file: git would wait for a FIFO. */
 static bool head_is_valid(const char *path)
 {
 	char text[HEAD_READ + 1] = "";
@@ -131,7 +131,10 @@ static bool head_is_valid(const char *path)
 	return git_is_head(text, false);
 }
 
-/* As git asks. That the user may not enter it is an answer, for git as well. */
+/*
+ * The same test that git makes. If the user may not enter the directory, git cannot either, so
+ * that is a no.
+ */
 static bool may_enter(const char *dir)
 {
 	struct fault f;

@@ -1,18 +1,18 @@
 /*
  * git/git-files.h - what git's own files say, read without git
  *
- * Repositories and the small files by which working trees and git
- * directories name each other. All of it may be hostile: whatever stands in the place of a
- * file (a FIFO, a device, a gigabyte), nothing here waits for it, runs anything, or fails
- * harder than to say that there is nothing to be read.
+ * Repositories, and the small files by which working trees and git directories name each other.
+ * All of them may be hostile. Whatever is in the place of a file (a FIFO, a device, a
+ * gigabyte), these functions do not wait for it and run nothing; at worst they report that
+ * there is nothing to read.
  *
- * That something cannot be looked at is no answer to any of these questions, and they have room
- * for yes and no only. So it is kept, and whoever goes by the answers asks git_unseen() before
- * anything comes of them.
+ * Most of these functions answer only yes or no, and a failed look is neither. So the failure
+ * is kept, and a caller calls git_unseen() before it relies on the answers.
  *
- * Configuration files are read by git/git-config.h.
+ * git/git-config.h reads configuration files.
  *
- * Reading is not believing: who asks decides that, see state/root.h and host/survey-git.c.
+ * A file may lie: the caller decides whether to believe it, see state/root.h and
+ * host/survey-git.c.
  */
 #ifndef GIT_GIT_FILES_H
 #define GIT_GIT_FILES_H
@@ -22,24 +22,26 @@
 struct fault;
 
 /*
- * Did a look fail since this was asked last, here or in git/git-config.h, for another reason
- * than that nothing is there? 0, or -errno with the fault of the first one.
+ * Has a look failed since the last call, here or in git/git-config.h, for another reason than
+ * that nothing is there? 0, or -errno with the fault of the first one.
  */
 int git_unseen(struct fault *f);
 
 /* Keep this failure for git_unseen(). */
 void git_not_seen(const struct fault *why);
 
-/* The path, taken from base when it is relative, without symlinks; NULL: there is none. */
+/*
+ * The path without symlinks, relative to base if it is not absolute; NULL: it does not exist.
+ */
 const char *git_canonical(const char *base, const char *path);
 
-/* Is anything there, be it a symlink that leads nowhere? */
+/* Does an entry exist, even a symlink that leads nowhere? */
 bool git_exists(const char *dir, const char *name);
 
 /*
- * A file of one line that git wrote, as git reads it: without newlines at its end, but with
- * those in the middle, which a path may have. NULL: absent, no file, or beyond a megabyte,
- * where git gives up, too.
+ * A file of one line that git wrote, as git reads it: without newlines at the end, but with
+ * those in the middle, which a path may contain. NULL: absent, not a file, or larger than a
+ * megabyte, where git gives up as well.
  */
 char *git_read_text(const char *dir, const char *name);
 
@@ -50,15 +52,15 @@ bool git_points_back(const char *admin, const char *workspace);
 bool git_is_head(const char *text, bool link);
 
 enum git_kind {
-	GIT_NONE,   /* no git directory: git goes on looking */
+	GIT_NONE,   /* not a git directory: git continues its search */
 	GIT_FOUND,  /* one that git would use */
 	GIT_BROKEN, /* git would stop with an error */
 };
 
 /*
- * Is this a git directory (HEAD, objects, refs, as git tests it), and which is its common
- * one? As for git with the working directory cwd, which is what a relative GIT_COMMON_DIR or
- * GIT_OBJECT_DIRECTORY counts from. Both results are canonical.
+ * Is this a git directory (HEAD, objects, refs, by git's own test), and which is its common
+ * one? A relative GIT_COMMON_DIR or GIT_OBJECT_DIRECTORY is relative to cwd, as for git. Both
+ * results are canonical.
  */
 enum git_kind git_look(const char *cwd, const char *dir, const char **ret_git,
 	const char **ret_common);

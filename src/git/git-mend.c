@@ -16,7 +16,7 @@
 
 enum { HEAD_MOST = 4096 };
 
-/* The names that a HEAD has on its way back, and one of another kind on its way out. */
+/* Temporary names: HEAD on its way back, and a wrong HEAD on its way out. */
 static const char fresh[] = "HEAD.put-back", aside[] = "HEAD.put-aside";
 
 int git_head_read(int dir, struct git_head *ret, struct fault *f)
@@ -53,7 +53,7 @@ static int write_head(int dir, const struct git_head *head)
 	return rc;
 }
 
-/* Only a directory in its place is not simply replaced. */
+/* rename(2) replaces everything but a directory. */
 static int put_back(int dir, const struct git_head *head)
 {
 	int rc = write_head(dir, head);
@@ -79,7 +79,7 @@ int git_head_mend(const struct git_head *head, struct fault *f)
 		return look_is_no_dir(AT_FDCWD, head->dir)
 			? 0
 			: fault_set(f, errno, "look at '%s'", str_visible(head->dir));
-	/* What cannot be read, git cannot read either. */
+	/* If we cannot read it, git cannot either. */
 	rc = git_head_read(dir, &now, f);
 	if (rc > 0 && now.valid)
 		return 0;

@@ -1,5 +1,5 @@
 /*
- * git/git-mend.h - put right what git needs of its directory
+ * git/git-mend.h - repair what git needs in its directory
  */
 #ifndef GIT_GIT_MEND_H
 #define GIT_GIT_MEND_H
@@ -20,12 +20,15 @@ struct git_head {
 int git_head_read(int dir, struct git_head *ret, struct fault *f);
 
 /*
- * Write HEAD as it was, if git would not accept the one that is there. 1: that was needed;
- * 0: it was not, or the directory is gone.
+ * Restore HEAD if git would not accept the current one. 1: restored; 0: not needed, or the
+ * directory is gone.
  */
 int git_head_mend(const struct git_head *head, struct fault *f);
 
-/* Let the owner into the directory name in dir again. False: it is not ours, or is none. */
+/*
+ * Give the owner access to the directory name in dir again. False: it is not ours, or not a
+ * directory.
+ */
 bool git_mend_mode(int dir, const char *name);
 
 #endif

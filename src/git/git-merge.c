@@ -146,7 +146,7 @@ static const struct git_setting *of(struct run a, struct run b)
 	return a.n ? a.v : b.v;
 }
 
-/* Does the host have this remote, or is it about to? */
+/* Does the host have this remote, or will it get it? */
 static bool has_remote(const struct work *w, const char *name)
 {
 	const char *url = mem_printf("remote.%s.url", name);
@@ -184,8 +184,8 @@ static void tell(struct work *w, const struct git_allow *allow, struct run will)
 }
 
 /*
- * `git branch -m` takes along what other programs have noted about a branch. Of a section
- * "branch" anything may go, and come with a value that some branch had before.
+ * `git branch -m` also moves what other programs have recorded about a branch. So any key of a
+ * section "branch" may be removed, or added with a value that some branch had before.
  */
 static bool is_moved(const struct work *w, const struct git_setting *s, struct run will)
 {
@@ -239,7 +239,7 @@ static bool needs_remote(const struct git_setting *s)
 	return git_allow_out(s)->remote || git_allow_out(s)->of_remote;
 }
 
-/* Those that are about a remote come last: the remote may be new itself. */
+/* Settings of a remote come last, because the remote itself may be new. */
 static void judge_all(struct work *w, bool remotes)
 {
 	const struct list *lists[] = { &w->box, &w->base };
@@ -265,7 +265,7 @@ static void judge_all(struct work *w, bool remotes)
 
 /* ---- the new text ---- */
 
-/* Bytes of the host's text that go, and what stands there instead. */
+/* Bytes of the host's text to remove, and the replacement. */
 struct change {
 	size_t from, to;
 	const char *text;
@@ -292,7 +292,7 @@ static bool same_section(const struct git_setting *a, const struct git_setting *
 	return !strcmp(a->section, b->section) && same_value(a->subsection, b->subsection);
 }
 
-/* The last setting of the host's in the same section, and not before any: there is a head. */
+/* The host's last setting in the same section, after a section head. */
 static const struct git_setting *neighbour(const struct work *w, const struct git_setting *s)
 {
 	const struct git_setting *last = NULL;
@@ -333,7 +333,7 @@ static void add_values(struct changes *c, struct run will)
 	write_run(c->w, will, &c->tail);
 }
 
-/* From the beginning of its line, if nothing else is there. */
+/* Cut from the beginning of the line, if nothing else is on it. */
 static void cut(struct changes *c, const struct git_setting *s)
 {
 	const char *text = c->w->now.text->p;
@@ -371,7 +371,7 @@ static bool is_added_to(const struct work *w, const struct git_setting *s)
 	return false;
 }
 
-/* A section whose settings are all removed goes, too, if nothing but blanks is left of it. */
+/* Remove a section whose settings are all removed, if only blanks are left in it. */
 static void cut_section(struct changes *c, const struct git_setting *first)
 {
 	const struct git_text *text = c->w->now.text;
@@ -379,7 +379,10 @@ static void cut_section(struct changes *c, const struct git_setting *first)
 
 	if (is_added_to(c->w, first))
 		return;
-	/* To the bracket before the first of them; a subsection may have brackets in it. */
+	/*
+	 * Search back for the bracket before the first of them; a subsection may contain
+	 * brackets.
+	 */
 	for (at = first->from; at > from && strchr(" \t\r\n", text->p[at - 1]); at--)
 		;
 	if (at == from || text->p[at - 1] != ']')
@@ -400,7 +403,7 @@ static void cut_section(struct changes *c, const struct git_setting *first)
 	vec_push(&c->v, ((struct change){ from, end, "" }));
 }
 
-/* Sorted; what lies in a cut that was made already adds nothing. */
+/* Sorted; a cut inside an earlier cut adds nothing. */
 static void render(struct changes *c, struct str *out)
 {
 	const struct git_text *text = c->w->now.text;
@@ -424,7 +427,7 @@ static void render(struct changes *c, struct str *out)
 		str_add(out, c->tail.p);
 }
 
-/* The settings of a text are those that were wanted: nothing else came or went. */
+/* Check that the result has exactly the wanted settings. */
 static bool is_as_wanted(const struct work *w, const struct list *made)
 {
 	size_t n = w->now.v.n;
@@ -447,7 +450,7 @@ static bool is_as_wanted(const struct work *w, const struct list *made)
 	return n == made->v.n;
 }
 
-/* As the box wrote them, so that what belongs together stands together. */
+/* In the order of the box's text, so that related settings stay together. */
 static int compare_edits(const void *a, const void *b)
 {
 	const struct edit *x = a, *y = b;
@@ -467,7 +470,7 @@ static void make_changes(struct changes *c)
 	}
 }
 
-/* A program that truncated the copy did not mean to remove all branches. */
+/* If a program truncated the copy, it did not mean to remove all branches. */
 static bool is_whole(const struct work *w)
 {
 	static const char always[] = "core.repositoryformatversion";

@@ -1,10 +1,10 @@
 /*
  * git/git-merge.h - take over what a box changed in a copy of git's configuration
  *
- * Three texts: what the box began with, what it left, and what the host has now. The settings
- * that differ between the first two are the box's changes. Those that git/git-allow.h lets
- * out are made in the third, as edits of single settings, written anew: no byte of the box's
- * text is copied. Pure; the texts may be hostile.
+ * There are three texts: what the box began with, what it left, and what the host has now. The
+ * differences between the first two are the box's changes. Those that git/git-allow.h lets out
+ * are applied to the third as edits of single settings. Each is written anew: no byte of the
+ * box's text is copied. Pure; the texts may be hostile.
  */
 #ifndef GIT_GIT_MERGE_H
 #define GIT_GIT_MERGE_H
@@ -22,19 +22,19 @@ struct git_text {
 
 struct git_refusal {
 	const char *name; /* of the setting, as `git config --list` has it: not safe to print */
-	const char *why;  /* NULL: no box can have that changed */
+	const char *why;  /* NULL: boxes may not change this setting */
 };
 
 struct git_merge {
-	struct git_text text;   /* what the host should have; .p is NULL if nothing changes */
+	struct git_text text;   /* the new text for the host; .p is NULL if nothing changes */
 	size_t taken;           /* how many settings changed */
-	VEC(const char *) told; /* "NAME = VALUE" of those that the user should hear of */
+	VEC(const char *) told; /* "NAME = VALUE" of changes to report to the user */
 	VEC(struct git_refusal) refused;
 };
 
 /*
  * -EBADMSG: git would stop at one of the texts. -E2BIG: there are too many settings. -EINVAL:
- * the box left no configuration of a repository, or its changes do not go together.
+ * the box left no configuration of a repository, or its changes contradict each other.
  */
 int git_merge(const struct git_text *base, const struct git_text *box,
 	const struct git_text *now, struct git_merge *ret, struct fault *f);

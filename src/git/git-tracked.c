@@ -20,7 +20,7 @@ struct text {
 	size_t n;
 };
 
-/* NULL: no regular file, an empty one, a larger one, or none that can be read. */
+/* NULL: not a regular file, empty, too large, or unreadable. */
 static struct text map(const char *path, off_t max)
 {
 	auto_close int fd = openat(AT_FDCWD, path,
@@ -42,7 +42,7 @@ static void unmap(const struct text *t)
 		munmap(t->p, t->n);
 }
 
-/* The index of the repository whose .git stands in dir; NULL: none does. */
+/* The index of the repository whose .git is in dir; NULL: there is none. */
 static const char *index_of(const char *dir)
 {
 	const char *git = path_join(dir, ".git");
@@ -72,7 +72,7 @@ static const char *find_index(const char *root, const char *path)
 	return index;
 }
 
-/* As git names it: the hash of "blob LENGTH", NUL and the content. */
+/* The id that git gives it: the hash of "blob LENGTH", NUL and the content. */
 static bool is_named(const struct text *index, const struct text *file)
 {
 	uint8_t sha1[SHA1_DIGEST_LENGTH], sha256[SHA256_DIGEST_LENGTH];
@@ -93,7 +93,7 @@ static bool is_named(const struct text *index, const struct text *file)
 		memmem(index->p, index->n, sha256, sizeof(sha256));
 }
 
-/* An entry of the index has the length of its name in the flags before it, and a NUL behind. */
+/* In the index, the flags before a name hold its length, and a NUL follows it. */
 static bool has_name(const struct text *index, const char *name)
 {
 	const size_t n = strlen(name);
@@ -101,7 +101,7 @@ static bool has_name(const struct text *index, const char *name)
 
 	while ((at = memmem(at, (size_t)(end - at), name, n + 1))) {
 		const size_t before = (size_t)(at - (const uint8_t *)index->p);
-		/* Version 3 has two bytes more in between, for some entries. */
+		/* Version 3 has two more bytes there in some entries. */
 		for (size_t back = 2; back <= 4 && back <= before; back += 2)
 			if ((size_t)((at[-back] & 0xf) << 8 | at[1 - back]) == n)
 				return true;
@@ -110,7 +110,7 @@ static bool has_name(const struct text *index, const char *name)
 	return false;
 }
 
-/* The name of a file as its repository, whose .git is found first on the way up, has it. */
+/* The file's name in its repository, which is the first one with a .git on the way up. */
 static const char *name_in(const char *root, const char *path)
 {
 	const char *top = path_parent(path);

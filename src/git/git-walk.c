@@ -18,22 +18,22 @@
 #include <unistd.h>
 
 enum {
-	MOST_DEPTH = 100, /* a descriptor each; the name of a ref has far fewer parts */
+	MOST_DEPTH = 100, /* one descriptor each; the name of a ref has far fewer parts */
 	ROOM = 32 * 1024,
 };
 
 /* What a directory is for. */
 enum place {
 	IN_GIT,       /* a git directory, or the admin directory of a worktree */
-	IN_MODULES,   /* git directories in it, at any depth */
+	IN_MODULES,   /* contains git directories, at any depth */
 	IN_WORKTREES, /* admin directories in it */
 	IN_OBJECTS,
 	IN_OBJECTS_INFO,
-	IN_LIST, /* names in it are looked at, directories in it are not entered */
+	IN_LIST, /* its names are looked at, its directories are not entered */
 	IN_HOOKS,
 	IN_TODO,
 	IN_REMOTES,
-	IN_STORE, /* of another tool, with objects of its own */
+	IN_STORE, /* of another tool, which has its own objects */
 	IN_PLAIN,
 };
 
@@ -58,7 +58,7 @@ static const struct {
 	{ IN_OBJECTS, "pack", IN_LIST },
 };
 
-/* A NULL stands for every name that has no row before. */
+/* NULL stands for every name without an earlier row. */
 static const struct {
 	enum place in;
 	const char *name;
@@ -77,15 +77,15 @@ static const struct {
 };
 
 /*
- * Beside git's own files in a bare repository there may be others: working trees, or all of
- * a project. These are git's; so is every name in capitals, such as COMMIT_EDITMSG.
+ * A bare repository may contain other files beside git's own: working trees, or a whole
+ * project. These names are git's, and so is every name in capitals, such as COMMIT_EDITMSG.
  */
 static const char *const bare[] = { "objects", "refs", "logs", "info", "hooks", "modules",
 	"worktrees", "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches",
 	"rr-cache", "reftable", "lfs", "annex", "config", "config.worktree", "commondir",
 	"gitdir", "packed-refs", "index", "shallow", "description" };
 
-/* What git writes in place, or to a name beside it that it finds by way of a link. */
+/* Files that git writes in place, or through a link to a name beside the target. */
 static const char *const written[] = { "index", "logs", "refs", "packed-refs", "shallow",
 	"reftable", "rebase-merge", "rebase-apply", "sequencer" };
 
@@ -95,14 +95,17 @@ struct level {
 	const char *path;
 	enum place place;
 	int depth;
-	bool bare;               /* only git's own names in it count */
-	bool written;            /* git writes all that is in it */
+	bool bare;               /* only git's own names count in it */
+	bool written;            /* git writes everything in it */
 	VEC(const char *) below; /* directories to enter */
 };
 
 static int walk(const struct git_visitor *v, struct level *l, struct fault *f);
 
-/* Is a directory in modules/ a git directory? By any part: another may have been removed. */
+/*
+ * Is a directory in modules/ a git directory? Any part shows it, because others may have been
+ * removed.
+ */
 static bool has_parts(int fd)
 {
 	static const char *const parts[] = { "HEAD", "config", "objects", "refs", "hooks" };
@@ -126,7 +129,7 @@ static enum place place_below(const struct level *l, const char *name, int fd)
 	return l->place == IN_GIT || l->place == IN_OBJECTS_INFO ? IN_PLAIN : l->place;
 }
 
-/* objects/xx, and what lies in a directory that is only listed. */
+/* objects/xx, and entries of a directory that is only listed. */
 static bool is_left_out(const struct level *l, const char *name)
 {
 	return l->place == IN_LIST ||
@@ -225,8 +228,8 @@ static int read_entries(const struct git_visitor *v, struct level *l, int *ret_e
 }
 
 /*
- * Open a directory to be walked, and no link on the way to it. One that may be read but not
- * entered shows its names and nothing else, which is no look either; so "." in it is opened.
+ * Open a directory for the walk without following any link. A directory that may be read but
+ * not entered shows only names, which is not enough; so open "." in it.
  */
 static int open_dir(int dir, const char *name)
 {
@@ -239,7 +242,7 @@ static int open_dir(int dir, const char *name)
 	return fd_open2(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, RESOLVE_NO_SYMLINKS);
 }
 
-/* A descriptor, -1 if it is to be left out, or less: the fault is set. */
+/* A descriptor; -1: leave it out; less: the fault is set. */
 static int enter(const struct git_visitor *v, int dir, const char *name, const char *path,
 	struct fault *f)
 {
@@ -248,7 +251,7 @@ static int enter(const struct git_visitor *v, int dir, const char *name, const c
 
 		if (fd >= 0)
 			return fd;
-		/* Gone, or something else by now: then it is no directory to look into. */
+		/* It is gone, or not a directory any more. */
 		if (look_is_no_dir(dir, name))
 			return -1;
 		rc = v->unseen(v->ctx, dir, name, path, errno, f);

@@ -1,8 +1,8 @@
 /*
  * helper/spawn.c - start a helper process
  *
- * A helper reads hostile bytes, so it is a program that is executed: of what is in our memory,
- * secrets among it, it has nothing but what it is sent.
+ * A helper reads hostile bytes, so it is a separate program. It sees nothing of our memory,
+ * which holds secrets, except what we send to it.
  */
 #include "helper/spawn.h"
 #include "base/fd.h"
@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 /*
- * Shares our memory until it executes: it must leave all of it as it is.
+ * Runs in our memory until it executes the program, so it must change nothing there.
  *
- * A signal that is sent to all of the job (Ctrl-C without a terminal of the box's own,
- * timeout(1), a service that is stopped) we pass on to the box, which may go on and needs its
- * helpers. They end when they are asked to, or with us.
+ * It blocks signals that are sent to the whole job (Ctrl-C without a terminal of the box's
+ * own, timeout(1), a service that is stopped). The supervisor forwards those to the box, which
+ * may go on and then needs its helpers. Helpers end when they are asked to, or with us.
  */
 static _Noreturn void child(const char *program, char *const *argv, const int *fds, size_t n)
 {
@@ -28,9 +28,9 @@ static _Noreturn void child(const char *program, char *const *argv, const int *f
 	int lifted[HELPER_FDS], null;
 	sigset_t all;
 
-	/* Before anything can stop it: stopped, it would not see that we are gone. */
+	/* First of all: a stopped helper would not notice that we are gone. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	/* Out of the way of each other first. */
+	/* Move all descriptors above the range first, so that none overwrites another. */
 	for (size_t i = 0; i < n; i++)
 		if ((lifted[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, above)) < 0)
 			_exit(127);

@@ -12,13 +12,13 @@ struct fault;
 enum { HELPER_FIRST = 3, HELPER_FDS = 4 };
 
 /*
- * Execute program, with no environment, /dev/null as its standard streams, fds from
- * HELPER_FIRST on, and nothing else that is open. It is killed when we end. -errno.
+ * Execute program with an empty environment, /dev/null as its standard streams and fds from
+ * HELPER_FIRST on. Nothing else is open. The kernel kills it when we end. -errno on failure.
  */
 int helper_spawn(const char *program, const char *argv0, const int *fds, size_t n,
 	pid_t *ret_pid);
 
-/* Where the program of that name is: beside ours, or in libexec. NULL: nowhere. */
+/* The path of the program of that name: beside ours, or in libexec. NULL: not found. */
 const char *helper_find(const char *name);
 
 #endif
