@@ -17,7 +17,7 @@
 
 enum { MOST_LEADS = 64, MOST_FILE = 1 << 20, ROOM = 4096 };
 
-/* Show what stands at path, unless the box has it anyway. */
+/* Show what is at path, unless the box has it anyway. */
 static void show(const char *path, const char *top, struct request *r)
 {
 	const char *real = fd_real_path(path);
@@ -51,7 +51,7 @@ static void follow(const char *dir, const char *name, const char *top, struct re
 		show(to, top, r);
 }
 
-/* Where people put links: what is looked through at every start must be small. */
+/* Directories where people put links. Every start searches them, so they must be small. */
 static bool is_kept(const char *name)
 {
 	static const char *const kept[] = { "agents", "commands", "hooks", "output-styles",
@@ -63,7 +63,7 @@ static bool is_kept(const char *name)
 	return false;
 }
 
-/* What is not the user's own: the first of them, and how many. */
+/* Files that other users own: the first one, and how many. */
 struct others {
 	uid_t uid; /* the user's own */
 	gid_t gid;
@@ -72,8 +72,8 @@ struct others {
 };
 
 /*
- * A box knows one user and one group, and overlayfs copies no file of another one up
- * (EOVERFLOW): it can be replaced or removed there, but not written.
+ * A box maps one user and one group, and overlayfs copies up no file of another one
+ * (EOVERFLOW): the box can replace or remove it, but not write it.
  */
 static void look_at_owner(int dir, const char *name, struct others *o)
 {
@@ -102,7 +102,7 @@ static void look_at(int fd, const struct dirent *e, const char *dir, const char 
 		search(path_join(dir, mem_strdup(e->d_name)), top, NULL, r, count);
 }
 
-/* Not readdir(3), which has its buffer from malloc(3): that costs more than all the rest. */
+/* Not readdir(3), which allocates its buffer with malloc(3): that costs more than the rest. */
 static void search(const char *dir, const char *top, struct others *o, struct request *r,
 	size_t *count)
 {

@@ -32,12 +32,12 @@ typedef VEC(struct seen) seen_vec;
 struct odd_link {
 	const char *dir, *name, *text;
 	unsigned long inode;
-	bool from_box; /* it was made while a box ran there */
+	bool from_box; /* made while a box ran there */
 };
 
 struct git_seen {
 	seen_vec roots; /* the git directories that were walked */
-	size_t own;     /* so many of them, the first, belong to the workspace itself */
+	size_t own;     /* this many, from the first on, belong to the workspace itself */
 	seen_vec entries;
 	VEC(struct git_head) heads;
 	VEC(struct odd_link) links;
@@ -46,8 +46,8 @@ struct git_seen {
 /* ---- before the run ---- */
 
 /*
- * git makes none of these, but for HEAD as a link in old repositories and the socket of its
- * own file system monitor.
+ * git makes none of these, except HEAD as a link in old repositories and the socket of its file
+ * system monitor.
  */
 static bool is_gits(const struct git_entry *e, const char *text)
 {
@@ -58,8 +58,8 @@ static bool is_gits(const struct git_entry *e, const char *text)
 }
 
 /*
- * Does a link at the path link lead to another thing than to the same in another git directory?
- * Some tools have the refs and logs of several working trees in one repository, by such links.
+ * Does the link lead to anything else than the same name in another git directory? Some tools
+ * share the refs and logs of several working trees in one repository through such links.
  */
 static bool leads_out(const char *link, const char *text)
 {
@@ -77,8 +77,8 @@ static bool leads_out(const char *link, const char *text)
 }
 
 /*
- * Was this made while a box ran there? Its stubs still stand, which nobody but carrel makes:
- * then box and carrel were killed together, or it still runs.
+ * Was this made while a box ran there? Yes if its stubs, which only carrel makes, are still
+ * there: box and carrel were killed together, or the box still runs.
  */
 static bool is_from_box(const char *root, const struct stat *st)
 {
@@ -135,7 +135,7 @@ static int remember_entry(void *ctx, const struct git_entry *e, struct fault *f)
 	return e->type == DT_LNK && e->written ? add_link(seen, e, f) : 0;
 }
 
-/* Somebody else's directory that we may not look into: the box may not either. */
+/* Another user's directory that we may not read: the box may not either. */
 static int refuse_unseen(void *ctx, int dir, const char *name, const char *path, int err,
 	struct fault *f)
 {
@@ -197,7 +197,7 @@ void git_dirs_gather(const struct walk_entry *e, name_vec *repos)
 		vec_push(repos, mem_strdup(e->rel));
 }
 
-/* By git's own test; a .git is one whatever it looks like. */
+/* Decided by git's own test. A .git counts whatever it looks like. */
 static bool is_repository(const char *path)
 {
 	const char *git, *common;
@@ -240,7 +240,7 @@ const char *git_dirs_other(const struct git_seen *seen, size_t number)
 	return number < seen->roots.n ? seen->roots.v[number].path : NULL;
 }
 
-/* 0: it is gone, or was exchanged meanwhile; then it is no worse than a new one. */
+/* 0: it is gone or was replaced meanwhile, so it is no worse than a new one. */
 static int remove_link(const struct odd_link *link)
 {
 	auto_close int dir = fd_open2(AT_FDCWD, link->dir,
@@ -286,9 +286,9 @@ struct check {
 	const struct git_seen *seen; /* sorted */
 	const struct timespec *since;
 	planted_vec *found;
-	bool is_new;  /* a git directory that was not there: its .git is reported as a whole */
-	bool by_time; /* it was not looked at before the run: its entries' ages decide */
-	bool written_only; /* the project may have links beside what git writes */
+	bool is_new;       /* a git directory that is new: its .git is reported as a whole */
+	bool by_time;      /* it was not seen before the run: the ages of its entries decide */
+	bool written_only; /* the project may have its own links beside the files that git writes */
 };
 
 static int by_path(const void *a, const void *b)
@@ -319,7 +319,7 @@ static void report(struct check *c, const char *path, const char *why, enum plan
 	vec_push(c->found, ((struct planted){ *rel ? rel : ".", why, rank }));
 }
 
-/* Is it new or changed, and no stub of a box? *ret is what stands there. */
+/* Is it new or changed, and not a stub? *ret is the entry. */
 static bool changed(struct check *c, const struct git_entry *e, const char *path,
 	struct stat *ret)
 {
@@ -394,7 +394,7 @@ static const char *const whys[] = {
 };
 
 /*
- * It lay under a mount all the time, so no box has changed it: the user has, or carrel for
+ * It was under a mount all the time, so no box changed it. The user did, or carrel did for
  * another box that has ended.
  */
 static bool is_kept(const struct check *c, const char *path, const struct stat *st)
@@ -454,7 +454,7 @@ static void check_dir(struct check *c, const char *path)
 			PLANTED_UNSEEN);
 }
 
-/* Without this its HEAD cannot be put back, nor can stubs be removed from it. */
+/* Without this its HEAD cannot be restored, and stubs cannot be removed from it. */
 static void check_mode(struct check *c, const struct seen *root)
 {
 	struct stat st;
@@ -501,8 +501,8 @@ static bool is_hidden(const struct plan *p, const char *path)
 }
 
 /*
- * A directory with HEAD, objects and refs that was none before. It may hold a project's files
- * besides, so only links are removed that the run made where git writes.
+ * A directory with HEAD, objects and refs that was not a git directory before. It may hold
+ * files of the project as well, so only links are removed that the run made where git writes.
  */
 static void check_new_bare(struct check *c, const char *path, const struct stat *st)
 {
@@ -518,7 +518,7 @@ static void check_new_bare(struct check *c, const char *path, const struct stat 
 	c->is_new = c->by_time = c->written_only = false;
 }
 
-/* A git directory that was not there before, or is another one by now. */
+/* A git directory that is new, or was replaced. */
 static void check_new(struct check *c, const char *path)
 {
 	const struct seen *before = find(&c->seen->roots, path);
@@ -538,7 +538,7 @@ static void check_new(struct check *c, const char *path)
 	if (strcmp(path_base(path), ".git")) {
 		check_new_bare(c, path, &st);
 	} else if (!before) {
-		/* It is reported by its name, where what was there before is known. */
+		/* If the earlier entries are known, it is reported by its name. */
 		c->is_new = !c->by_time;
 		check_dir(c, path);
 		c->is_new = false;

@@ -25,7 +25,7 @@ struct git_settings {
 struct leads {
 	struct host *h;
 	struct git_settings *user, own;
-	name_vec dirs; /* git directories, where hooks of a push run */
+	name_vec dirs; /* git directories whose hooks a push runs */
 	name_vec trees;
 	bool per_worktree;
 };
@@ -47,7 +47,7 @@ static void read_config(struct leads *l, struct git_settings *to, const char *fi
 
 /* ---- the user's own ---- */
 
-/* Settings that stand in the environment. */
+/* Settings from the environment. */
 static void read_environment(struct leads *l, struct git_settings *to)
 {
 	const char *text = getenv("GIT_CONFIG_COUNT");
@@ -67,7 +67,7 @@ static void read_environment(struct leads *l, struct git_settings *to)
 	}
 }
 
-/* Read once: each git directory of a project is under the same ones. */
+/* Read once: they apply to each git directory of a project. */
 static struct git_settings *read_user(struct leads *l)
 {
 	const char *system = getenv("GIT_CONFIG_SYSTEM"), *global = getenv("GIT_CONFIG_GLOBAL");
@@ -82,7 +82,7 @@ static struct git_settings *read_user(struct leads *l)
 	read_config(l, h->git_user, system ? path_join(h->cwd, system) : "/etc/gitconfig");
 	if (global && *global)
 		read_config(l, h->git_user, path_join(h->cwd, global));
-	/* Another shell of the user's may lack the variable. */
+	/* Another shell of the user's may not set the variable. */
 	read_config(l, h->git_user, path_join(h->cwd, path_join(xdg, "git/config")));
 	read_config(l, h->git_user, path_join(home, ".gitconfig"));
 	read_environment(l, h->git_user);
@@ -113,7 +113,7 @@ static void add_worktree(void *ctx, const char *dir, const struct dirent *e)
 		read_config(l, &l->own, path_join(admin, "config.worktree"));
 }
 
-/* Whose files are read for the git directory dir: those of its common directory. */
+/* The directory whose files are read for the git directory dir: its common directory. */
 static const char *common_dir(const char *dir)
 {
 	const char *text = git_read_text(dir, "commondir");
@@ -145,7 +145,10 @@ static void read_all(struct leads *l, const char *dir, const char *tree)
 
 /* ---- directories of hooks ---- */
 
-/* Of githooks(5). In a directory that cannot be protected whole, each of them is. */
+/*
+ * The hooks of githooks(5). In a directory that cannot be protected whole, each of them is
+ * protected.
+ */
 static const char *const hooks[] = { "applypatch-msg", "pre-applypatch", "post-applypatch",
 	"pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg", "post-commit",
 	"pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update",
@@ -170,14 +173,15 @@ static void follow_hooks(struct leads *l, const char *path)
 
 	if (!dir)
 		return;
-	survey_links(l->h, dir, WHY); /* a hook that is a link is the file it leads to */
+	survey_links(l->h, dir,
+		WHY); /* for a hook that is a link, the file it leads to counts */
 	for (size_t i = 0; is_root(l->h, dir) && i < ARRAY_SIZE(hooks); i++)
 		survey_lead(l->h, path_join(dir, hooks[i]), WHY);
 }
 
 /* ---- commands ---- */
 
-/* Of a setting that is run: the end of its key, whatever the section. */
+/* Ends of keys, in any section, whose value git runs. */
 static const char *const runs[] = { "cmd", "command", "program", "helper", "driver", "editor",
 	"pager", "process", "textconv", "clean", "smudge", "external", "fsmonitor", "proxy",
 	"askpass", "filter", "hook", "uploadpack", "receivepack", "tunnel", "browser", "path" };
@@ -193,8 +197,8 @@ static bool is_run(const struct git_setting *s)
 }
 
 /*
- * A word of a command may be a file of the working tree. One that is absent counts if it
- * is the program itself: the box could make it.
+ * A word of a command may be a file of the working tree. If it is absent, it counts only if it
+ * is the program itself: the box could create it.
  */
 static void follow_word(struct leads *l, const char *word, bool program)
 {
@@ -205,7 +209,10 @@ static void follow_word(struct leads *l, const char *word, bool program)
 		return;
 	if (path[0] == '/' && stat(path, &st) == 0 && S_ISREG(st.st_mode))
 		survey_lead(l->h, path, WHY);
-	/* "$(git rev-parse --show-toplevel)/x" leaves an absolute path that is none. */
+	/*
+	 * "$(git rev-parse --show-toplevel)/x" leaves something that looks like an absolute
+	 * path.
+	 */
 	path += strspn(path, "/");
 	vec_each(tree, &l->trees) {
 		const char *there = path_join(*tree, path);
@@ -219,8 +226,8 @@ static void follow_word(struct leads *l, const char *word, bool program)
 }
 
 /*
- * Every word with a slash, of any setting; of what is known to be run the others, too. A
- * variable's name before the slash is left out: "$PWD/x".
+ * Consider every word with a slash in any setting, and other words only in settings that git
+ * runs. The name of a variable before the slash is left out: "$PWD/x".
  */
 static void follow_words(struct leads *l, const struct git_setting *s, const char *apart)
 {
@@ -239,7 +246,7 @@ static void follow_words(struct leads *l, const struct git_setting *s, const cha
 	}
 }
 
-/* Names and addresses of which a repository may have thousands, and nobody runs any. */
+/* Names and addresses: a repository may have thousands, and git runs none of them. */
 static bool is_data(const struct git_setting *s)
 {
 	return !strcmp(s->section, "branch") || !strcmp(s->section, "user") ||

@@ -1,14 +1,14 @@
 /*
- * host/git-leads.h - what git's configuration leads to
+ * host/git-leads.h - files that git's configuration names
  *
- * git runs and obeys more than what lies in its own directory: hooks where core.hooksPath
- * says, files that are included, programs that a setting names. Where any of that lies in reach
- * of a box, it gets a rule. All files count that git would read: the user's own and the
- * system's, the repository's, and config.worktree of each working tree. All values of a setting
- * count, and all conditions, because what holds can change while a box runs.
+ * git runs and obeys more than the files in its own directory: hooks at core.hooksPath,
+ * included files, programs that a setting names. If a box can reach any of these, it gets a
+ * rule. All files that git would read count: the user's own and the system's, the repository's,
+ * and config.worktree of each working tree. All values of a setting count, and all conditions,
+ * because they can change while a box runs.
  *
- * A file that git would stop at stops the start: what it leads to is not known, and nobody can
- * use git there until it is mended.
+ * A file that git would stop at stops the start: nobody knows what it names, and nobody can use
+ * git there until it is repaired.
  */
 #ifndef HOST_GIT_LEADS_H
 #define HOST_GIT_LEADS_H

@@ -1,10 +1,10 @@
 /*
- * host/host-presets-apt.c - the three forms in which apt is told where to fetch from
+ * host/host-presets-apt.c - the three forms of apt's configuration
  *
- * sources.list(5) in one line and in deb822, and of apt.conf(5) the proxies. Only URLs of
- * http and https matter: files and discs need no network, and what a mirror list holds is
- * not known before it is fetched. These are parsers of what the system's own files have, not
- * of all that apt would take; what is not understood adds nothing.
+ * sources.list(5) in one-line and deb822 form, and the proxies of apt.conf(5). Only URLs of
+ * http and https matter: files and discs need no network, and the contents of a mirror list are
+ * not known before it is fetched. These parsers read what the system's own files contain, not
+ * all that apt would accept; what they do not understand adds nothing.
  */
 #include "host/host-presets.h"
 #include "base/mem.h"
@@ -88,7 +88,7 @@ static void add_words(struct preset_list *words, const char *s)
 	}
 }
 
-/* One line of a stanza; *in_uris: it may go on in the next. */
+/* One line of a stanza; *in_uris: the next line may continue it. */
 static void read_field(struct stanza *s, const char *line, bool *in_uris)
 {
 	const char *value = strchr(line, ':');
@@ -142,7 +142,7 @@ struct conf {
 	char key[KEY_SIZE];
 	size_t len, depth[MOST_DEPTH];
 	int n;
-	bool lost; /* deeper than any proxy: nothing more is believed */
+	bool lost; /* deeper than any proxy: ignore the rest */
 };
 
 static const char *skip_comment(const char *s)

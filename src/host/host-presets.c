@@ -1,19 +1,19 @@
 /*
  * host/host-presets.c - @npm and @debian, from the configuration of npm and apt
  *
- * Theory of operation. carrel has no registry or mirror of its own to suggest: which one is
- * used is for the user to say, and the user has said it to npm and apt. So their files are
- * read, in their own order, and every URL in them that is fetched from becomes an entry
- * of a policy. npm: the environment, the user's npmrc, the system's; the first that sets a key
- * wins, and in one file the last. Where none sets a registry, npm itself knows its default
- * (host/npm-default.h). apt: all sources that are not disabled, and the proxies.
+ * Theory of operation. carrel suggests no registry or mirror of its own: the user has
+ * configured npm and apt, and carrel reads their files, in their own order. Every URL that they
+ * fetch from becomes an entry of a policy. npm: the environment, the user's npmrc, the
+ * system's; the first that sets a key wins, and within one file the last. If none sets a
+ * registry, npm itself knows its default (host/npm-default.h). apt: all sources that are not
+ * disabled, and the proxies.
  *
- * Never a project's .npmrc: it comes with the project, and would open the network to
- * whom it names. The environment and the files here are the user's and the system's; still
- * they may hold anything, so what is not understood adds nothing, and what could not be
- * a host of a policy is left out here or refused there.
+ * A project's .npmrc is never read: it comes with the project, and could open the network to
+ * any host. The environment and the files read here belong to the user and the system. They may
+ * still contain anything, so what is not understood adds nothing, and what cannot be a host of
+ * a policy is left out here or refused there.
  *
- * Must not: start apt-config, or npm where a file answers: they take longer than a box.
+ * Must not: start apt-config, nor npm if a file has the answer: they take longer than a box.
  */
 #include "host/host-presets.h"
 #include "host/npm-default.h"
@@ -65,7 +65,7 @@ static const struct scheme {
 	{ "http://", "80" },
 };
 
-/* What is between the scheme and the path, without a login. */
+/* The text between the scheme and the path, without a login. */
 static const char *find_authority(const char *url, size_t n, const char *prefix, size_t *ret_n)
 {
 	const char *start = url + strlen(prefix), *at;
@@ -78,7 +78,7 @@ static const char *find_authority(const char *url, size_t n, const char *prefix,
 	return at ? at + 1 : start;
 }
 
-/* host, host:port or [v6]:port as an entry; the scheme's own port needs no saying. */
+/* host, host:port or [v6]:port as an entry; the default port of the scheme is left out. */
 static bool add_authority(struct preset_list *list, const char *s, size_t n, const char *own)
 {
 	const char *colon = memrchr(s, ':', n), *port;
@@ -156,8 +156,8 @@ static size_t reference_length(const char *s)
 }
 
 /*
- * As npm does it: a variable that is not set stays as it is written, and is no host then; with
- * a ? it is nothing. One after a backslash stays too.
+ * As npm does it: an unset variable stays as it is written, and is then no host; with a ? it
+ * becomes empty. A variable after a backslash also stays.
  */
 static const char *expand(const char *s)
 {
@@ -225,7 +225,7 @@ static void read_settings(settings *all, const char *text)
 
 		text += strspn(text, " \t\r\n");
 		n = strcspn(text, "\n");
-		if (*text == '[') /* keys of a section are not npm's */
+		if (*text == '[') /* keys in a section are not npm's */
 			return;
 		if (n && *text != ';' && *text != '#')
 			read_setting(all, text, n);
@@ -246,7 +246,7 @@ void preset_read_npmrc(struct preset_list *list, const char *text, struct preset
 	}
 }
 
-/* npm takes its variables in either case. */
+/* npm accepts its variables in either case. */
 static const char *npm_variable(const char *lower, const char *upper)
 {
 	const char *value = getenv(lower);
@@ -256,7 +256,7 @@ static const char *npm_variable(const char *lower, const char *upper)
 	return value && value[0] ? expand(value) : NULL;
 }
 
-/* What is no file, as /dev/null, is how one says that there is none. */
+/* People set a path that is no file, such as /dev/null, to say that there is none. */
 static bool is_absent(int error)
 {
 	return error == ENOENT || error == ENOTDIR || error == EINVAL;
@@ -278,7 +278,7 @@ static const char *read_npmrc(struct preset_list *list, const char *path,
 	return NULL;
 }
 
-/* Returns why there is nothing in the list, where that is so. */
+/* Returns why the list is empty, if it is. */
 static const char *find_npm(struct preset_list *list, const char *workspace)
 {
 	static const char *const global[] = { "/etc/npmrc", "/usr/etc/npmrc",
@@ -298,7 +298,7 @@ static const char *find_npm(struct preset_list *list, const char *workspace)
 		other = read_npmrc(list, system ? system : global[i], &seen);
 		problem = problem ? problem : other;
 	}
-	/* A file hides what the next one says: where one is not read, nothing is known. */
+	/* A file overrides the next one, so if one cannot be read, nothing is known. */
 	if (problem)
 		list->n = 0;
 	if (problem || has(&seen, "registry"))
@@ -313,7 +313,7 @@ static const char *find_npm(struct preset_list *list, const char *workspace)
 
 typedef void preset_reader(struct preset_list *list, const char *text);
 
-/* All sources add up, so one that cannot be read leaves hosts out, and lets none in. */
+/* All sources add up, so an unreadable one only leaves hosts out. */
 static void read_apt_file(struct preset_list *list, int dir, const char *name,
 	preset_reader *reader)
 {
@@ -323,7 +323,7 @@ static void read_apt_file(struct preset_list *list, int dir, const char *name,
 		reader(list, text);
 }
 
-/* Which files of a directory apt reads: plain names with that end. */
+/* The files of a directory that apt reads: plain names with that ending. */
 static bool is_apt_name(const char *name, const char *end)
 {
 	if (name[0] == '.' ||
@@ -359,12 +359,12 @@ static void find_debian(struct preset_list *list)
 	read_apt_file(list, AT_FDCWD, "/etc/apt/sources.list", preset_read_sources_list);
 	read_apt_dir(list, sources, ".list", preset_read_sources_list);
 	read_apt_dir(list, sources, ".sources", preset_read_deb822);
-	/* A proxy without a source is no use. */
+	/* A proxy without a source is useless. */
 	if (list->n) {
 		read_apt_dir(list, conf, ".conf", preset_read_apt_conf);
 		read_apt_file(list, AT_FDCWD, "/etc/apt/apt.conf", preset_read_apt_conf);
 	}
-	/* The order of a directory is that of chance; the plan's must not be. */
+	/* Sort, because the order of a directory is random and the plan must not be. */
 	if (list->n)
 		qsort(list->v, list->n, sizeof(*list->v), by_name);
 }

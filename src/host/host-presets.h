@@ -11,8 +11,8 @@
 #include "net/policy/policy.h"
 
 /*
- * "@npm" and "@debian", with entries or with why there are none. The workspace is canonical: a
- * program in it or around it is not asked.
+ * "@npm" and "@debian", with entries or with the reason why there are none. The workspace is
+ * canonical; a program in it or around it is not run.
  */
 void presets_of_host(const char *workspace, struct policy_preset ret[2]);
 
@@ -25,12 +25,12 @@ struct preset_list {
 	size_t n, cap;
 };
 
-/* What is not http or https, or whose host is none, adds nothing; true if it did. */
+/* A URL that is not http or https, or has no valid host, adds nothing; true if it added one. */
 bool preset_add_url(struct preset_list *list, const char *url, size_t n);
 
 /*
- * An npmrc, with ${NAME} for what the environment has. A key that is in `seen` was set by a
- * file that counts for more, and is passed over; those of this one are added.
+ * Read an npmrc and expand ${NAME} from the environment. A key in `seen` was set by a file with
+ * precedence and is skipped; the keys of this file are added to it.
  */
 void preset_read_npmrc(struct preset_list *list, const char *text, struct preset_list *seen);
 

@@ -28,8 +28,8 @@ static bool is_program(const char *path)
 }
 
 /*
- * One that holds the user's home, or the system's programs, is nobody's workspace, even if it
- * is a repository: many keep what is in their home in one.
+ * A directory that holds the user's home or the system's programs is no workspace, even if it
+ * is a repository: many people keep their home in one.
  */
 static bool could_be_workspace(const char *dir, const char *home)
 {
@@ -105,7 +105,7 @@ void program_clean_path(const char *workspace)
 	setenv("PATH", clean.len ? clean.p : "/usr/local/bin:/usr/bin:/bin", 1);
 }
 
-/* In the root directory: what an argument names is named whole. */
+/* Run in the root directory: arguments use absolute paths. */
 static int spawn(const char *const *argv, int out, pid_t *ret)
 {
 	posix_spawn_file_actions_t files;
@@ -161,7 +161,7 @@ static int collect(const char *const *argv, const char **ret, int *ret_status)
 			break;
 		len += n > 0 ? (size_t)n : 0;
 	}
-	fd_close(&from); /* who has more to say is ended by it */
+	fd_close(&from); /* a program that prints more gets SIGPIPE */
 	rc = program_wait(pid);
 	if (rc < 0 || n)
 		return rc < 0 ? rc : -EFBIG;
@@ -176,7 +176,9 @@ int program_output(const char *const *argv, const char **ret, int *ret_status)
 	struct sigaction plain = { .sa_handler = SIG_DFL }, old;
 	int rc;
 
-	/* A parent that ignores it leaves that to us, and no status would be kept. */
+	/*
+	 * If our parent ignores SIGCHLD, we inherit that, and the kernel would keep no status.
+	 */
 	sigaction(SIGCHLD, &plain, &old);
 	rc = collect(argv, ret, ret_status);
 	sigaction(SIGCHLD, &old, NULL);

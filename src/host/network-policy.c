@@ -1,8 +1,8 @@
 /*
- * host/network-policy.c - the policy of a box's network, from what was asked for
+ * host/network-policy.c - from a request to the policy of a box's network
  *
- * Every entry is read, or the box does not start. The addresses of this machine, so that a box
- * cannot reach its services by them either, are added by the broker (net/broker/machine.h).
+ * If an entry cannot be read, the box does not start. The broker adds the addresses of this
+ * machine (net/broker/machine.h), so that a box cannot reach its services by those either.
  */
 #include "host/network-policy.h"
 #include "host/host-presets.h"
@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* The two files of the user's are read only for whom they matter to. */
+/* Reads the user's two files only if an entry needs them. */
 static const struct policy_preset unread[] = { { .name = "@npm" }, { .name = "@debian" } };
 
 static bool is_of_host(const char *entry)

@@ -17,7 +17,7 @@ enum { MOST_ANSWER = 8192 };
 
 #define FILE_NAME "npm-registry"
 
-/* What the answer depends on: which npm it is, and since when. NULL: it cannot be told. */
+/* What the answer depends on: which npm it is, and its age. NULL: unknown. */
 static const char *identity(const char *npm)
 {
 	struct stat st;
@@ -42,7 +42,7 @@ static const char *find_url(const char *text)
 	return NULL;
 }
 
-/* npm is asked in the root directory, so that no project's .npmrc counts. */
+/* Run npm in the root directory, so that no project's .npmrc counts. */
 static const char *ask(const char *npm, const char *workspace)
 {
 	const char *const argv[] = { npm, "config", "get", "registry", NULL };
@@ -50,7 +50,7 @@ static const char *ask(const char *npm, const char *workspace)
 	const char *before = path ? mem_strdup(path) : NULL;
 	int rc, status = 0;
 
-	/* npm's first line has env(1) look for node on the PATH. */
+	/* npm's first line makes env(1) look for node on the PATH. */
 	program_clean_path(workspace);
 	rc = program_output(argv, &output, &status);
 	if (before)
@@ -60,7 +60,7 @@ static const char *ask(const char *npm, const char *workspace)
 	return rc == 0 && status == 0 ? find_url(output) : NULL;
 }
 
-/* Without a state directory npm is asked again the next time. */
+/* Without a state directory, npm runs again the next time. */
 static void keep(const char *state, const char *who, const char *url)
 {
 	struct fault ignored = { 0 };

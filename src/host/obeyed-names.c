@@ -1,8 +1,8 @@
 /*
- * host/obeyed-names.c - which names in a project somebody outside runs or obeys
+ * host/obeyed-names.c - which names in a project a program outside runs or obeys
  *
- * plan/obeyed.c has the table, of clients, editors and tools; what git goes by is added here.
- * A walk asks about every name of a project, so most of them must be dismissed by their first
+ * plan/obeyed.c has the table of clients, editors and tools; the names that git obeys are added
+ * here. A walk checks every name of a project, so most of them must be rejected by their first
  * letter and length.
  */
 #include "host/obeyed-names.h"
@@ -23,15 +23,15 @@ struct names {
 
 static struct {
 	struct walk_filter filter;
-	struct names names, tops; /* wanted themselves; wanted with all that is below */
+	struct names names, tops; /* wanted themselves; wanted with everything below */
 	VEC(const char *) ends;   /* of wanted names */
 } wanted;
 
-/* Names by which git knows a repository, and what it goes on to from there. */
+/* Names by which git recognises a repository, and the files that it then reads. */
 static const char *const git_names[] = { ".git", "HEAD", "objects", "refs", "config",
 	"config.worktree", "commondir", "gitdir", "hooks" };
 
-/* All that is not here is a client of a model. */
+/* Everything that is not in this list is a client of a model. */
 static const struct {
 	const char *who;
 	enum planted_rank rank;
@@ -104,7 +104,7 @@ static bool wants(void *ctx, const char *name)
 	return planted_wants(name);
 }
 
-/* Does it lie in a directory that is obeyed as a whole, perhaps, or is it one? */
+/* Might it be, or be in, a directory that is obeyed as a whole? */
 static bool is_in_top(const char *rel)
 {
 	for (const char *at = rel; *at; at += strcspn(at, "/"), at += *at == '/')
@@ -130,7 +130,7 @@ static void add_obeyed(const struct obeyed *o)
 		add_name(&wanted.tops, mem_strndup(o->path, strcspn(o->path, "/")));
 }
 
-/* At every start, for each name: not by way of printf(3). */
+/* Every start calls this for each name, so it avoids printf(3). */
 static void add_id(struct str *id, const char *before, const char *name, const char *after)
 {
 	str_add(id, before);
@@ -208,7 +208,7 @@ bool planted_obeyed(const char *rel, bool dir, struct planted *ret)
 	if (!o || o->how == OBEYED_OPEN)
 		return false;
 	rank = rank_of(o);
-	/* Packages bring them along; nobody works in there. */
+	/* Packages contain these; nobody works there. */
 	if (rank >= PLANTED_REST && strstr(rel, "node_modules/"))
 		return false;
 	*ret = (struct planted){ .why = mem_printf("%s: %s", o->who, o->why), .rank = rank };

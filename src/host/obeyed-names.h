@@ -12,7 +12,7 @@
 
 struct walk_filter;
 
-/* What a person should see first comes first: a box may bury it under a thousand others. */
+/* Most important first, because a box may bury one file under a thousand others. */
 enum planted_rank {
 	PLANTED_GIT_DIR, /* a git directory is broken, or something looks like one */
 	PLANTED_GIT,     /* git runs or obeys it */
@@ -20,7 +20,7 @@ enum planted_rank {
 	PLANTED_CLIENT,  /* a client of a model runs or obeys it when it starts */
 	PLANTED_EDITOR,  /* an editor or a shell does */
 	PLANTED_REST,
-	PLANTED_INSTRUCTIONS, /* no alarm: agents read it, and write it as part of their work */
+	PLANTED_INSTRUCTIONS, /* no alarm: agents read and write it as part of their work */
 };
 
 struct planted {
@@ -42,7 +42,7 @@ bool planted_wants(const char *name);
  */
 bool planted_could_be(const char *rel);
 
-/* Does somebody run or obey what is there? Says in *ret why, and the rank. */
+/* Does a program run or obey this path? *ret says why, with the rank. */
 bool planted_obeyed(const char *rel, bool dir, struct planted *ret);
 
 #endif
