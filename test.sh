@@ -3,7 +3,7 @@
 #
 #	./test.sh		everything
 #	./test.sh quick		no sanitizers, no fuzzing
-#	./test.sh PART...	unit layers golden cli report real clients eval matrix net escape tripwire
+#	./test.sh PART...	unit layers golden cli limits report real clients eval matrix net escape tripwire
 #				degrade fault asan fuzz demo builds shell
 #
 # As root on Debian it installs the packages that are missing; as anybody else it says which.
@@ -21,7 +21,7 @@ set -eu
 cd "$(dirname "$0")"
 here=$(pwd)
 
-group_1='unit layers golden cli report'
+group_1='unit layers golden cli limits report'
 group_2='net clients eval matrix degrade fault'
 group_3='asan fuzz'
 group_4='escape tripwire real demo builds shell'
@@ -360,7 +360,7 @@ run_part() {
 	unit | layers | clients | eval | matrix | net | asan | fuzz | demo | builds | shell)
 		"part_$1"
 		;;
-	golden | cli | report | real | escape | tripwire | degrade | fault)
+	golden | cli | limits | report | real | escape | tripwire | degrade | fault)
 		build_test
 		python_tests "$1" "$test_build" "tests/$1"
 		;;

@@ -16,6 +16,10 @@ EXPECTED_SKIPS = {
     "needs clang-format": lambda: shutil.which("clang-format") is None,
     "needs clients": lambda: os.environ.get("CARREL_NO_CLIENTS") == "1",
     "needs network namespaces": lambda: not lib.ROOT,
+    "needs carrel-screen": lambda: not os.path.exists(f"{os.path.dirname(lib.program())}/carrel-screen"),
+    # One of these two, on every machine.
+    "needs a delegated cgroup": lambda: True,
+    "needs a machine without a delegated cgroup": lambda: True,
 }
 
 _unexpected = []

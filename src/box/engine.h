@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "box/cgroup.h"
 #include "plan/request.h"
 
 struct fault;
@@ -36,6 +37,7 @@ struct box {
 	int terminal; /* the master side of the box's pty, or -1 */
 	int root; /* the root of the box's own file system, which exists while this is open */
 	int net[NET_ENDS]; /* of a brokered network; a caller that takes them leaves -1 */
+	struct cgroup cgroup;
 	struct stubs *stubs;
 	const char *const
 		*replaced; /* once released: protected names that were absent and exist now */

@@ -9,9 +9,11 @@
 #include "cli/opt.h"
 #include "cli/table.h"
 #include "supervise/control.h"
+#include "host/box-use.h"
 #include "state/boxes.h"
 #include "state/registry.h"
 #include "state/workspace.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/json-read.h"
 #include "base/json.h"
@@ -19,15 +21,33 @@
 #include "base/str.h"
 #include "base/xdg.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 300 };
+enum { WAIT_MS = 300, WATCH_SECONDS = 2, MOST_SAMPLES = 1024 };
 
 struct ps_args {
-	bool json, all;
+	bool json, all, watch;
+};
+
+/*
+ * Processor time of each box at the last look. With --watch each look is a process of its own,
+ * which leaves all the memory it took; this is what the next one gets from it.
+ */
+struct sample {
+	long init;
+	unsigned long long cpu_usec;
+	long long at; /* ms */
+};
+
+struct samples {
+	struct sample v[MOST_SAMPLES];
+	unsigned int n;
 };
 
 typedef VEC(const char *) texts;
@@ -36,6 +56,8 @@ struct row {
 	const char *name;
 	bool answered;
 	long pid;
+	struct box_use use;
+	long long cpu;                         /* percent of one processor; -1: not known */
 	const char *agent, *project, *network; /* NULL: not known */
 	const char *state;                     /* in words */
 	long long viewers;                     /* of a detached box; -1: nobody can attach */
@@ -87,6 +109,7 @@ static struct row ask(const struct registry_box *box)
 {
 	struct row row = { .name = box->name,
 		.pid = box->pid,
+		.cpu = -1,
 		.connections = -1,
 		.viewers = -1,
 		.sent = -1,
@@ -99,6 +122,8 @@ static struct row ask(const struct registry_box *box)
 	status = json_member(reply, "status");
 	row.answered = true;
 	row.pid = (long)number(status, "pid", row.pid);
+	row.use.init = (pid_t)number(status, "init", 0);
+	row.use.cgroup = text(status, "cgroup");
 	row.state = text(status, "state");
 	row.viewers = number(status, "viewers", -1);
 	row.agent = text(status, "agent");
@@ -141,6 +166,12 @@ static void json_row(struct json *j, const struct row *r)
 	json_string(j, "project", r->project);
 	json_string(j, "network", r->network);
 	json_known(j, "since", r->since ? r->since : -1);
+	json_known(j, "cpu", r->cpu);
+	if (r->use.known)
+		json_real(j, "cpu_seconds", (double)r->use.cpu_usec / 1e6);
+	else
+		json_raw(j, "cpu_seconds", "null");
+	json_known(j, "memory", r->use.known ? (long long)r->use.memory : -1);
 	json_known(j, "connections", r->connections);
 	json_known(j, "sent", r->sent);
 	json_known(j, "received", r->received);
@@ -210,7 +241,7 @@ static void add_below(struct str *out, const struct row *r)
 			str_visible(*host), r->name, str_visible(*host));
 }
 
-enum { BOX, STATE, PID, SINCE, AGENT, NET, OPEN, SENT, RECVD, PROJECT, COLUMNS };
+enum { BOX, STATE, PID, SINCE, CPU, MEM, AGENT, NET, SENT, RECVD, PROJECT, COLUMNS };
 
 static const char *state_words(const struct row *r)
 {
@@ -237,10 +268,10 @@ static struct table_row cells_of(const struct row *r)
 	if (!r->answered)
 		return row;
 	row.cells[SINCE] = age(r->since);
+	row.cells[CPU] = r->cpu >= 0 ? mem_printf("%lld%%", r->cpu) : "-";
+	row.cells[MEM] = r->use.known ? instances_size(r->use.memory) : "-";
 	row.cells[AGENT] = or_word(r->agent, "none");
 	row.cells[NET] = or_word(r->network, "unknown");
-	row.cells[OPEN] =
-		r->connections >= 0 ? mem_printf("%lld", r->connections) : "uncounted";
 	row.cells[SENT] = size_or_word(r->sent);
 	row.cells[RECVD] = size_or_word(r->received);
 	row.cells[PROJECT] = or_word(r->project, "unknown");
@@ -252,9 +283,13 @@ typedef VEC(struct row) row_vec;
 static void print_text(struct str *out, const row_vec *rows)
 {
 	struct table t = { .columns = COLUMNS,
-		.heads = { "BOX", "STATE", "PID", "SINCE", "AGENT", "NET", "OPEN", "SENT",
+		.heads = { "BOX", "STATE", "PID", "SINCE", "CPU", "MEM", "AGENT", "NET", "SENT",
 			"RECVD", "PROJECT" },
-		.right = { [PID] = true, [OPEN] = true, [SENT] = true, [RECVD] = true } };
+		.right = { [PID] = true,
+			[CPU] = true,
+			[MEM] = true,
+			[SENT] = true,
+			[RECVD] = true } };
 
 	vec_each(r, rows)
 		vec_push(&t.rows, cells_of(r));
@@ -281,6 +316,7 @@ static struct row row_of_record(const struct box_record *record)
 {
 	struct row row = { .name = record->name,
 		.ended = true,
+		.cpu = -1,
 		.code = -1,
 		.ended_at = record->used,
 		.connections = -1,
@@ -322,9 +358,55 @@ static int add_ended(const registry_boxes *boxes, row_vec *rows, struct fault *f
 	return rc;
 }
 
-static int cmd_ps(void *args, int argc, char **argv)
+/* ---- what they use ---- */
+
+static struct sample *sample_of(struct samples *all, long init)
 {
-	const struct ps_args *a = args;
+	for (unsigned int i = 0; i < all->n; i++)
+		if (all->v[i].init == init)
+			return &all->v[i];
+	/* More boxes than that: those show their average. */
+	if (all->n == MOST_SAMPLES)
+		return NULL;
+	all->v[all->n] = (struct sample){ .init = init };
+	return &all->v[all->n++];
+}
+
+/* Percent of one processor since the last look, or at the first since the box began. */
+static void add_cpu(struct row *r, struct samples *before)
+{
+	const long long now = clock_ms();
+	struct sample *s = sample_of(before, r->use.init);
+	unsigned long long used = r->use.cpu_usec;
+	long long ms = ((long long)time(NULL) - r->since) * 1000;
+
+	if (s && s->at && now > s->at && used >= s->cpu_usec) {
+		used -= s->cpu_usec;
+		ms = now - s->at;
+	}
+	if (s)
+		*s = (struct sample){ r->use.init, r->use.cpu_usec, now };
+	r->cpu = (long long)(used / 10) / (ms < 1000 ? 1000 : ms);
+}
+
+static void add_uses(row_vec *rows, struct samples *before)
+{
+	struct box_use *uses = mem_alloc((rows->n + 1) * sizeof(*uses));
+
+	for (size_t i = 0; i < rows->n; i++)
+		uses[i] = rows->v[i].use;
+	box_use_read(uses, rows->n);
+	for (size_t i = 0; i < rows->n; i++) {
+		rows->v[i].use = uses[i];
+		if (uses[i].known && rows->v[i].since)
+			add_cpu(&rows->v[i], before);
+	}
+}
+
+/* ---- the command ---- */
+
+static int show(const struct ps_args *a, struct samples *before)
+{
 	struct str out = { 0 };
 	struct json j = { .out = &out, .indent = true };
 	registry_boxes boxes = { 0 };
@@ -332,7 +414,6 @@ static int cmd_ps(void *args, int argc, char **argv)
 	row_vec rows = { 0 };
 	const char *problem = xdg_runtime_problem();
 
-	(void)argc, (void)argv;
 	if (registry_list(&boxes, &f) < 0)
 		return cmd_fail(&f);
 	if (problem)
@@ -341,9 +422,12 @@ static int cmd_ps(void *args, int argc, char **argv)
 			problem));
 	vec_each(box, &boxes)
 		vec_push(&rows, ask(box));
+	add_uses(&rows, before);
 	if (a->all && add_ended(&boxes, &rows, &f) < 0)
 		return cmd_fail(&f);
 	if (!a->json) {
+		if (a->watch && isatty(STDOUT_FILENO))
+			str_add(&out, "\033[H\033[2J"); /* anew at the top */
 		print_text(&out, &rows);
 		return cmd_print(&out);
 	}
@@ -355,10 +439,45 @@ static int cmd_ps(void *args, int argc, char **argv)
 	return cmd_print(&out);
 }
 
+/* Until a signal ends it, or its output has no reader. */
+static int watch(const struct ps_args *a, struct samples *before)
+{
+	const struct timespec pause = { .tv_sec = WATCH_SECONDS };
+	int status = 0;
+
+	while (status == 0) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			exit(show(a, before));
+		if (pid < 0 || waitpid(pid, &status, 0) < 0)
+			return 125;
+		if (status == 0)
+			nanosleep(&pause, NULL);
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 125;
+}
+
+static int cmd_ps(void *args, int argc, char **argv)
+{
+	const struct ps_args *a = args;
+	struct samples *before = mmap(NULL, sizeof(*before), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct fault f = { 0 };
+
+	(void)argc, (void)argv;
+	if (before == MAP_FAILED) {
+		fault_set(&f, errno, "get memory");
+		return cmd_fail(&f);
+	}
+	return a->watch ? watch(a, before) : show(a, before);
+}
+
 static const struct opt ps_opts[] = {
 	OPT_FLAG('a', "all", struct ps_args, all,
 		"also those that have ended and left a record"),
 	OPT_FLAG(0, "json", struct ps_args, json, "print it as JSON"),
+	OPT_FLAG(0, "watch", struct ps_args, watch, "print it again every two seconds"),
 	OPT_END,
 };
 
@@ -367,9 +486,11 @@ const struct cmd cmd_ps_entry = {
 	.about = "list the boxes that run",
 	.detail =
 		"Each row has the box's state (running, waits for input, silent, or ended with "
-		"its exit code), the supervising process, how long the box has run, its agent, "
-		"its network, the open connections, the bytes that all its connections have "
-		"sent and received, and the project. The lines below a row name the ports of "
+		"its exit code), the supervising process, how long the box has run, its "
+		"processor time in percent of one processor, its memory, its agent, its "
+		"network, the bytes that all its connections have sent and received, and the "
+		"project. The percentage is the average since the box began; with `--watch` "
+		"it is that of the last two seconds. The lines below a row name the ports of "
 		"this machine that lead into the box, a host that waits for your answer with "
 		"the command that allows it, and say if its network has ended. A box that "
 		"does not answer is starting, or stopped. Nothing is counted if the network "

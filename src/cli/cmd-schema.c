@@ -37,12 +37,13 @@ static void write_form(struct json *j, const struct field *f)
 	static const char *const types[] = {
 		[FIELD_TEXT] = "string",
 		[FIELD_WHOLE] = "integer",
+		[FIELD_REAL] = "number",
 		[FIELD_FLAG] = "boolean",
 		[FIELD_OBJECT] = "object",
 	};
 
 	json_string(j, "type", types[f->form]);
-	if (f->form == FIELD_WHOLE)
+	if (f->form == FIELD_WHOLE || f->form == FIELD_REAL)
 		json_number(j, "minimum", 0);
 	if (f->constant)
 		json_number(j, "const", f->constant);

@@ -354,11 +354,14 @@ const struct opt run_opts[] = {
 		"repeated",
 		.hint = OPT_HINT_FILE),
 	OPT_CALL(0, "limit", parse_limit, "KEY=VALUE",
-		"limit the box: time=30m, pids=512, files=1024 (open in each process; a "
-		"quarter "
-		"less than you may have if not given), "
-		"scratch=2G (written outside the workspace); of a network with a broker: "
-		"connections=100, traffic=5G (in all), rate=10M (a second); may be repeated",
+		"limit the box: time=30m, idle=10m, memory=4G, swap=1G, cpus=1.5, io=50 "
+		"(weight "
+		"at the disks), pids=512, files=1024 (open in each process; a quarter less "
+		"than "
+		"you may have if not given), scratch=2G (written outside the workspace); of a "
+		"network with a broker: connections=100, traffic=5G (in all), rate=10M (a "
+		"second). A limit that this machine cannot hold is an error, unless it ends "
+		"with a question mark: memory=4G?. May be repeated",
 		.stems = LIMIT_STEMS),
 	OPT_STR(0, "name", struct run_args, request.name, "NAME",
 		"name of the box and its host name; made from the agent's or the workspace's "

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-enum { TABLE_MOST = 10 };
+enum { TABLE_MOST = 12 };
 
 struct table_row {
 	const char *cells[TABLE_MOST]; /* safe to print */

@@ -1,4 +1,5 @@
 #include "host/survey.h"
+#include "host/survey-cgroup.h"
 #include "plan/host.h"
 #include "plan/layout.h"
 #include "plan/plan.h"
@@ -599,15 +600,14 @@ static int add_project(struct host *h, struct fault *f)
 	return 0;
 }
 
-static unsigned long long find_ram(void)
+static void find_memory(struct host *h)
 {
-	static unsigned long long ram;
-	struct sysinfo info;
+	static struct sysinfo info; /* read once: the plan must have the same as the frame */
 
-	if (!ram)
-		ram = sysinfo(&info) == 0 ? (unsigned long long)info.totalram * info.mem_unit
-					  : 1 << 30;
-	return ram;
+	if (!info.mem_unit && sysinfo(&info) < 0)
+		info = (struct sysinfo){ .totalram = 1 << 30, .mem_unit = 1 };
+	h->ram = (unsigned long long)info.totalram * info.mem_unit;
+	h->swap = (unsigned long long)info.totalswap * info.mem_unit;
 }
 
 /*
@@ -646,16 +646,19 @@ static void survey_kernel(struct host *h)
 	h->max_pids = pids.rlim_max;
 	h->pids = pids.rlim_cur;
 	h->open_files = files.rlim_cur;
-	h->ram = find_ram();
+	find_memory(h);
 	h->watches = find_watches();
+	h->cgroup = *survey_cgroup();
 }
 
 void survey_frame(const struct request *r, struct frame *ret)
 {
-	const struct host h = {
-		.uid = getuid(), .gid = getgid(), .ram = find_ram(), .watches = find_watches()
-	};
+	struct host h = { .uid = getuid(),
+		.gid = getgid(),
+		.watches = find_watches(),
+		.cgroup = *survey_cgroup() };
 
+	find_memory(&h);
 	plan_frame(r, &h, ret);
 }
 

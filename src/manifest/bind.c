@@ -67,17 +67,18 @@ static void bind_structs(const struct key *k, const struct json_value *v, struct
 	}
 }
 
-static unsigned long long whole(const struct json_value *v, enum key_type type)
+static void bind_number(const struct key *k, const struct json_value *v, char *to)
 {
-	unsigned long long n = 0;
+	struct measure m = { .whole = (unsigned long long)v->number, .real = v->number };
 
-	if (v->type == JSON_NUMBER)
-		return (unsigned long long)v->number;
-	if (type == KEY_SIZE)
-		(void)str_parse_size(v->text, &n);
+	if (v->type == JSON_STRING)
+		(void)measure_parse(k->type, v->text, &m);
+	if (k->type == KEY_NUMBER)
+		*(double *)(void *)(to + k->offset) = m.real;
 	else
-		(void)str_parse_duration(v->text, &n);
-	return n;
+		*(unsigned long long *)(void *)(to + k->offset) = m.whole;
+	if (k->optional)
+		*(bool *)(to + k->optional) = m.optional;
 }
 
 static void bind_value(const struct key *k, const struct json_value *v, char *to)
@@ -95,10 +96,8 @@ static void bind_value(const struct key *k, const struct json_value *v, char *to
 	case KEY_COUNT:
 	case KEY_SIZE:
 	case KEY_TIME:
-		*(unsigned long long *)field = whole(v, k->type);
-		break;
 	case KEY_NUMBER:
-		*(double *)field = v->number;
+		bind_number(k, v, to);
 		break;
 	case KEY_STRINGS:
 		bind_strings(v, field);

@@ -158,10 +158,12 @@ static void check_choice(const struct key *k, const struct json_value *v, const 
 		near ? mem_printf(" (did you mean \"%s\"?)", near) : "");
 }
 
-/* "2G", "30m". */
-static bool parse_whole(enum key_type type, const char *text, unsigned long long *ret)
+/* "2G", "30m", "4G?". A count or a number is text only to carry a question mark. */
+static bool parse_text(const struct key *k, const char *text, struct measure *ret)
 {
-	return type == KEY_TIME ? str_parse_duration(text, ret) : str_parse_size(text, ret);
+	if (!measure_parse(k->type, text, ret))
+		return false;
+	return ret->optional ? k->optional != 0 : k->type == KEY_SIZE || k->type == KEY_TIME;
 }
 
 static void check_number(const struct key *k, const struct json_value *v, const struct trail *t,
@@ -173,17 +175,18 @@ static void check_number(const struct key *k, const struct json_value *v, const 
 		[KEY_SIZE] = "a size such as \"512M\" or \"2G\"",
 		[KEY_TIME] = "a time such as \"90s\", \"30m\" or \"1h30m\"",
 	};
-	unsigned long long n = 0, most;
+	struct measure m = { 0 }, most;
 	bool good = false;
 
 	if (v->type == JSON_NUMBER && v->number > 0 && v->number < MOST_COUNT) {
-		n = (unsigned long long)v->number;
-		good = k->type == KEY_NUMBER || v->number == (double)n;
-	} else if (v->type == JSON_STRING && (k->type == KEY_SIZE || k->type == KEY_TIME)) {
-		good = parse_whole(k->type, v->text, &n) && n;
+		m.whole = (unsigned long long)v->number;
+		m.real = v->number;
+		good = k->type == KEY_NUMBER || v->number == (double)m.whole;
+	} else if (v->type == JSON_STRING) {
+		good = parse_text(k, v->text, &m);
 	}
-	if (k->most && (!parse_whole(k->type, k->most, &most) || n > most))
-		good = false;
+	if (k->most && good && measure_parse(k->type, k->most, &most))
+		good = k->type == KEY_NUMBER ? m.real <= most.real : m.whole <= most.whole;
 	if (!good)
 		manifest_problem(bad, v, field_of(t), "expected %s%s%s", what[k->type],
 			k->most ? ", at most " : "", k->most ? k->most : "");

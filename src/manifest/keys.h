@@ -40,7 +40,8 @@ struct key {
 	const char *choices;   /* "a|b" */
 	const char *shorthand; /* OBJECT: a string alone means { shorthand: string } */
 	const char *standard;  /* the default, as JSON, where it is not "nothing" */
-	const char *most;      /* COUNT, SIZE, TIME: the largest value, as one writes it */
+	const char *most;      /* of a number: the largest value, as one writes it */
+	size_t optional;       /* of a number: where to note a question mark; 0: none may be */
 	const char *doc;       /* a sentence or two; `this` is literal */
 	bool required;
 	bool joins; /* a list that `extends` adds to instead of replacing it */

@@ -14,9 +14,11 @@
 
 #define PLAIN_NAME    "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 #define VARIABLE_NAME "^[A-Za-z_][A-Za-z0-9_]*$"
-#define SIZE          "^0*[1-9][0-9]*[KMGT]?$"
+#define COUNT         "0*[1-9][0-9]*"
+#define NUMBER        "(0*[1-9][0-9]*([.][0-9]*)?|0*[.]0*[1-9][0-9]*)"
+#define SIZE          COUNT "[KMGT]?"
 /* Terms of which at least one is not 0; the last may have no unit. */
-#define TIME "^([0-9]+[smhd])*[0-9]*[1-9][0-9]*([smhd]([0-9]+[smhd])*[0-9]*)?$"
+#define TIME "([0-9]+[smhd])*[0-9]*[1-9][0-9]*([smhd]([0-9]+[smhd])*[0-9]*)?"
 
 enum { LONGEST_NAME = 64 };
 
@@ -152,6 +154,29 @@ static void write_map(struct json *j, const struct key *k)
 
 static void write_type(struct json *j, const struct key *k);
 
+/* A number as ever, or the same as text with a question mark. */
+static void write_optional(struct json *j, const struct key *k)
+{
+	static const char *const patterns[] = {
+		[KEY_COUNT] = "^" COUNT "[?]$",
+		[KEY_NUMBER] = "^" NUMBER "[?]$",
+		[KEY_SIZE] = "^" SIZE "[?]$",
+		[KEY_TIME] = "^" TIME "[?]$",
+	};
+	struct key plain = *k;
+
+	plain.optional = 0;
+	json_open(j, "anyOf", '[');
+	json_open(j, NULL, '{');
+	write_type(j, &plain);
+	json_close(j, '}');
+	json_open(j, NULL, '{');
+	json_string(j, "type", "string");
+	json_string(j, "pattern", patterns[k->type]);
+	json_close(j, '}');
+	json_close(j, ']');
+}
+
 static void write_maybe_short(struct json *j, const struct key *k)
 {
 	if (!k->shorthand) {
@@ -170,6 +195,10 @@ static void write_maybe_short(struct json *j, const struct key *k)
 
 static void write_type(struct json *j, const struct key *k)
 {
+	if (k->optional) {
+		write_optional(j, k);
+		return;
+	}
 	switch (k->type) {
 	case KEY_STRING:
 		write_text(j);
@@ -251,10 +280,10 @@ static void write_definitions(struct json *j)
 	write_texts(j);
 	json_close(j, '}');
 	json_open(j, "size", '{');
-	write_measure(j, SIZE);
+	write_measure(j, "^" SIZE "$");
 	json_close(j, '}');
 	json_open(j, "time", '{');
-	write_measure(j, TIME);
+	write_measure(j, "^" TIME "$");
 	json_close(j, '}');
 	json_close(j, '}');
 }

@@ -140,8 +140,9 @@ static const struct key network_keys[] = {
 	{ 0 },
 };
 
-#define LIMIT_KEY(name_, type_, most_, such, plan, key) \
-	{ #name_, type_, AT(limits.name_), .most = most_, .doc = key },
+#define LIMIT_KEY(name_, type_, most_, such, plan, key)   \
+	{ #name_, type_, AT(limits.name_), .most = most_, \
+		.optional = AT(limits.name_##_optional), .doc = key },
 
 static const struct key limit_keys[] = {
 	/* clang-format off */

@@ -1,4 +1,5 @@
 #include "plan/document.h"
+#include "plan/held.h"
 #include "plan/plan.h"
 #include "manifest/keys.h"
 #include "base/hash.h"
@@ -25,6 +26,8 @@
 	FIELD(name_, TEXT, about_, .put = put_text, AT(type, member), ##__VA_ARGS__)
 #define WHOLE_OF(name_, type, member, about_, ...) \
 	FIELD(name_, WHOLE, about_, .put = put_whole, AT(type, member), ##__VA_ARGS__)
+#define REAL_OF(name_, type, member, about_, ...) \
+	FIELD(name_, REAL, about_, .put = put_real, AT(type, member), ##__VA_ARGS__)
 #define FLAG_OF(name_, type, member, about_, ...) \
 	FIELD(name_, FLAG, about_, .put = put_flag, AT(type, member), ##__VA_ARGS__)
 #define NAMES_OF(name_, type, member, about_, ...)                                   \
@@ -69,6 +72,12 @@ static void put_whole(PUT)
 		value = *(const unsigned long long *)at;
 	}
 	json_number(j, f->name, (long long)value);
+}
+
+static void put_real(PUT)
+{
+	(void)whom;
+	json_real(j, f->name, *(const double *)(const void *)((const char *)of + f->at));
 }
 
 static void put_flag(PUT)
@@ -318,8 +327,12 @@ static void put_services(PUT)
 	json_close(j, ']');
 }
 
+#define LIMIT_KEY_COUNT  WHOLE_OF
+#define LIMIT_KEY_SIZE   WHOLE_OF
+#define LIMIT_KEY_TIME   WHOLE_OF
+#define LIMIT_KEY_NUMBER REAL_OF
 #define LIMIT_ROW(name, type, most, such, about, key) \
-	WHOLE_OF(#name, struct plan, limits.name, about),
+	LIMIT_##type(#name, struct plan, limits.name, about),
 
 static const struct field egress_fields[] = {
 	FIELD("allow", TEXT, "what is allowed, presets written out", .list = true,
@@ -348,11 +361,47 @@ static void put_egress(PUT)
 		put_object(j, f, of, whom);
 }
 
+static void put_held(PUT)
+{
+	const char *by = held_by(of, limit_find(f->name));
+
+	(void)whom;
+	if (by)
+		json_string(j, f->name, by);
+}
+
+#define HELD_ROW(name, type, most, such, about, key)                                   \
+	FIELD(#name, TEXT, "what holds this limit", .optional = true, .put = put_held, \
+		.choices = "cgroup|rlimit|tmpfs|supervisor"),
+
+static const struct field held_fields[] = {
+	/* clang-format off */
+	LIMITS_OF_BOX(HELD_ROW)
+	FIELDS_END,
+	/* clang-format on */
+};
+
+static void put_cgroup(PUT)
+{
+	static const char *const names[] = { [CGROUP_NONE] = "none",
+		[CGROUP_BESIDE] = "beside",
+		[CGROUP_BELOW] = "below",
+		[CGROUP_SYSTEMD] = "systemd" };
+
+	(void)whom;
+	json_string(j, f->name, names[((const struct plan *)of)->frame.cgroup.how]);
+}
+
 static const struct field limit_fields[] = {
 	/* clang-format off */
 	LIMITS_OF_BOX(LIMIT_ROW)
 	WHOLE_OF("scratch_inodes", struct plan, frame.scratch_inodes,
 		"files in the box's own file system"),
+	FIELD("cgroup", TEXT,
+		"where the box's control group is: beside or below carrel's, or by systemd",
+		.choices = "none|beside|below|systemd", .put = put_cgroup),
+	FIELD("held", OBJECT, "what holds each limit that is set", .fields = held_fields,
+		.put = put_object),
 	FIELDS_END,
 	/* clang-format on */
 };

@@ -19,6 +19,7 @@ enum document_for { FOR_READER, FOR_HASH, FOR_AGREEMENT };
 enum field_form {
 	FIELD_TEXT,
 	FIELD_WHOLE, /* a number from 0 on */
+	FIELD_REAL,  /* the same, not only whole ones */
 	FIELD_FLAG,
 	FIELD_OBJECT,
 };

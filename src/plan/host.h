@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/mem.h"
+#include "plan/cgroup-facts.h"
 #include "plan/request.h"
 
 struct policy;
@@ -70,10 +71,11 @@ struct host {
 	const char *home;         /* canonical when it exists */
 	const char *shell;        /* absolute path */
 	const char *cwd;
-	const char *name;           /* the box's name; NULL: plan_name() decides */
-	const char *const *env;     /* NAME=VALUE, NULL-terminated */
-	int landlock_abi;           /* 0: not available */
-	unsigned long long ram;     /* bytes */
+	const char *name;             /* the box's name; NULL: plan_name() decides */
+	const char *const *env;       /* NAME=VALUE, NULL-terminated */
+	int landlock_abi;             /* 0: not available */
+	unsigned long long ram, swap; /* bytes */
+	struct cgroup_facts cgroup;
 	unsigned long long watches; /* inotify watches that a box may have; 0: no limit */
 	/* Limits of the user: most processes, processes now, and open files per process. */
 	unsigned long long max_pids, pids, open_files;

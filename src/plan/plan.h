@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "plan/cgroup-facts.h"
 #include "base/mem.h"
 #include "plan/host.h"
 #include "plan/request.h"
@@ -110,6 +111,7 @@ struct frame {
 	bool nest;
 	unsigned long long scratch, scratch_inodes; /* of the box's own file system */
 	unsigned long long watches; /* inotify watches of its programs; 0: no limit */
+	struct cgroup_facts cgroup;
 	place_vec early; /* /proc and /dev: nothing else can be put there, so init can make them
 			    before there is a plan. All of them are in the plan as well. */
 };

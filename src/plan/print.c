@@ -5,6 +5,7 @@
  * (plan/document.c). No value of an environment variable is ever printed. Text from outside
  * passes str_visible().
  */
+#include "plan/held.h"
 #include "plan/plan.h"
 #include "plan/text.h"
 #include "base/mem.h"
@@ -220,15 +221,33 @@ static void add_limit(struct str *s, unsigned long long n, const char *one, cons
 		str_addf(s, ", %llu %s", n, n == 1 ? one : more);
 }
 
+/* ", memory 4 GiB (cgroup)" */
+static void add_held(struct str *s, const struct plan *p, const char *name)
+{
+	const struct limit_row *l = limit_find(name);
+	const char *by = held_by(p, l);
+
+	if (by)
+		str_addf(s, ", %s %s (%s)", name, limit_words(&p->limits, l), by);
+}
+
 static const char *limits_text(const struct plan *p)
 {
 	struct str s = { 0 };
 
 	str_addf(&s, "scratch %llu MiB", p->limits.scratch >> 20);
 	add_limit(&s, p->limits.pids, "process", "processes");
+	if (p->limits.pids)
+		str_addf(&s, " (%s)", held_by(p, limit_find("pids")));
 	add_limit(&s, p->limits.files, "open file", "open files");
 	if (p->limits.time)
 		str_addf(&s, ", %llu s", p->limits.time);
+	if (p->limits.idle)
+		str_addf(&s, ", %llu s idle", p->limits.idle);
+	add_held(&s, p, "memory");
+	add_held(&s, p, "swap");
+	add_held(&s, p, "cpus");
+	add_held(&s, p, "io");
 	if (p->limits.connections != MOST_CONNECTIONS)
 		add_limit(&s, p->limits.connections, "connection", "connections");
 	add_limit(&s, p->limits.traffic, "byte of traffic", "bytes of traffic");

@@ -1,5 +1,6 @@
 /* plan/resolve.c - from the request and the facts to the plan */
 #include "plan/internal.h"
+#include "plan/held.h"
 #include "plan/host.h"
 #include "plan/plan.h"
 #include "base/fault.h"
@@ -13,11 +14,8 @@
 
 enum {
 	INSIDE_ROOT_ID = 1000, /* clients refuse to run unattended as uid 0 */
-	DEFAULT_PIDS = 4096,
 	SCRATCH_INODES = 1000000,
 	LARGEST_PAGE = 64 * 1024,
-	MOST_FILES = 64 * 1024,
-	LEAST_LEFT = 320, /* of the user's open files: more than one message can carry */
 };
 
 #define GIB (1ULL << 30)
@@ -97,9 +95,18 @@ static unsigned long long whole_pages(unsigned long long bytes)
 	return (bytes + LARGEST_PAGE - 1) / LARGEST_PAGE * LARGEST_PAGE;
 }
 
-void plan_frame(const struct request *r, const struct host *h, struct frame *ret)
+/* What is written to the tmpfs counts as memory of the box. */
+static unsigned long long default_scratch(const struct request *r, const struct host *h)
 {
 	const unsigned long long share = lesser(h->ram / 4, 8 * GIB);
+
+	if (r->limits.memory && h->cgroup.holds & CGROUP_MEMORY)
+		return lesser(share, r->limits.memory / 2);
+	return share;
+}
+
+void plan_frame(const struct request *r, const struct host *h, struct frame *ret)
+{
 	const bool own = h->uid && !r->uid;
 	const uid_t other = r->uid ? (uid_t)r->uid : INSIDE_ROOT_ID;
 
@@ -116,9 +123,11 @@ void plan_frame(const struct request *r, const struct host *h, struct frame *ret
 		.proxy = r->proxy,
 		.low_ports = network_is_brokered(r->network) && request_low_ports(r),
 		.nest = r->nest,
-		.scratch = whole_pages(r->limits.scratch ? r->limits.scratch : share),
+		.scratch = whole_pages(r->limits.scratch ? r->limits.scratch
+							 : default_scratch(r, h)),
 		.scratch_inodes = SCRATCH_INODES,
 		.watches = h->watches,
+		.cgroup = h->cgroup,
 	};
 	request_services(r, ret);
 	plan_add_early(ret);
@@ -133,46 +142,8 @@ bool plan_same_frame(const struct frame *a, const struct frame *b)
 		a->n_services == b->n_services &&
 		!memcmp(a->services, b->services, sizeof(a->services)) && a->nest == b->nest &&
 		a->scratch == b->scratch && a->scratch_inodes == b->scratch_inodes &&
-		a->watches == b->watches;
-}
-
-/*
- * The kernel counts descriptors in flight over sockets for all of a user's processes together,
- * and compares the count with the sender's own soft limit of open files. A box can send as many
- * as its hard limit plus those of one message. So its limit is lower than that of the user's
- * programs, which can then still send.
- */
-static unsigned long long default_files(unsigned long long users)
-{
-	const unsigned long long left = users / 4 > LEAST_LEFT ? users / 4 : LEAST_LEFT;
-
-	return lesser(users > 2 * LEAST_LEFT ? users - left : users / 2, MOST_FILES);
-}
-
-/*
- * The kernel also counts the processes of the user and of a box together, if they are limited.
- */
-static unsigned long long default_pids(const struct host *h)
-{
-	return lesser(DEFAULT_PIDS, lesser(h->max_pids, h->pids / 2));
-}
-
-static int resolve_limits(const struct request *r, const struct host *h, struct plan *p,
-	struct fault *f)
-{
-	p->limits = r->limits;
-	if (h->uid == 0 && r->limits.pids) {
-		fault_set(f, 0, "--limit pids: the kernel does not count root's processes");
-		return fault_fix(f, "Start carrel as a normal user to limit processes.");
-	}
-	if (!p->limits.pids && h->uid != 0)
-		p->limits.pids = default_pids(h);
-	if (!p->limits.files)
-		p->limits.files = default_files(h->open_files);
-	p->limits.scratch = p->frame.scratch;
-	if (!p->limits.connections && network_is_brokered(r->network))
-		p->limits.connections = MOST_CONNECTIONS;
-	return 0;
+		a->watches == b->watches && a->cgroup.how == b->cgroup.how &&
+		a->cgroup.holds == b->cgroup.holds && a->cgroup.dir == b->cgroup.dir;
 }
 
 static int resolve_layers(const struct request *r, const struct host *h, struct plan *p,
@@ -233,7 +204,7 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 	p.project_id = h->project_id;
 	p.workdir = path_within(h->cwd, p.workspace) ? h->cwd : p.workspace;
 	if ((!p.name && (rc = plan_name(r, p.workspace, &p.name, f)) < 0) ||
-		(rc = resolve_limits(r, h, &p, f)) < 0 ||
+		(rc = held_resolve(r, h, &p, f)) < 0 ||
 		(rc = resolve_layers(r, h, &p, f)) < 0 ||
 		(rc = plan_add_network(r, h, &p, f)) < 0 ||
 		(rc = plan_add_places(r, h, &p, f)) < 0 ||

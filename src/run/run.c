@@ -430,13 +430,65 @@ static void note_lines(const char *text, struct run_result *result)
 		vec_push(&result->notes, mem_strndup(at, strcspn(at, "\n")));
 }
 
+/* Limits of the box that it reached, by their names in the table. */
+static name_vec limits_reached(const struct outcome *o)
+{
+	const struct {
+		const char *name;
+		bool reached;
+	} all[] = {
+		{ "time", o->time_is_up },
+		{ "idle", o->idle },
+		{ "memory", o->counts.oom_kills },
+		{ "pids", o->counts.pids_max },
+		{ "scratch", o->scratch_full },
+	};
+	name_vec names = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i].reached)
+			vec_push(&names, all[i].name);
+	return names;
+}
+
+static const char *times(unsigned long long n, const char *one, const char *more)
+{
+	return mem_printf("%llu %s", n, n == 1 ? one : more);
+}
+
+static void note_limits(const struct plan *p, const struct outcome *o,
+	struct run_result *result)
+{
+	const struct limits *l = &p->limits;
+	note_vec *notes = &result->notes;
+
+	if (o->time_is_up)
+		vec_push(notes, mem_printf("the time limit of %llu s was reached", l->time));
+	if (o->idle)
+		vec_push(notes, mem_printf("the box was idle for %llu s, its limit", l->idle));
+	if (o->counts.oom_kills)
+		vec_push(notes,
+			mem_printf("out of memory: the box reached its limit of %s, and the "
+				   "kernel killed %s in it",
+				limit_words(l, limit_find("memory")),
+				times(o->counts.oom_kills, "process", "processes")));
+	if (o->counts.pids_max)
+		vec_push(notes,
+			mem_printf("out of processes: the box reached its limit of %llu, and "
+				   "could not start another %s",
+				l->pids, times(o->counts.pids_max, "time", "times")));
+	if (o->scratch_full)
+		vec_push(notes,
+			mem_printf("out of space: the box has filled the %s outside its "
+				   "workspace (--limit scratch=SIZE)",
+				limit_words(l, limit_find("scratch"))));
+}
+
 static void note_outcome(const struct plan *p, const struct run_options *o,
 	const struct outcome *outcome, struct run_result *result)
 {
-	if (outcome->time_is_up)
-		vec_push(&result->notes,
-			mem_printf("the time limit of %llu s was reached", p->limits.time));
-	if (outcome->killed)
+	note_limits(p, outcome, result);
+	if (outcome->killed && !outcome->counts.oom_kills)
 		vec_push(&result->notes, "the box was killed from outside");
 	if (outcome->net_lost && outcome->net_fault)
 		vec_push(&result->notes,
@@ -545,6 +597,7 @@ static int start(struct run *run, const struct run_options *o, struct fault *f)
 static void keep_result(const struct plan *p, const struct outcome *outcome,
 	struct run_result *ret)
 {
+	const name_vec reached = limits_reached(outcome);
 	struct str text = { 0 };
 	struct json j = { .out = &text };
 	struct fault f = { 0 };
@@ -554,6 +607,10 @@ static void keep_result(const struct plan *p, const struct outcome *outcome,
 	json_number(&j, "ended", (long long)time(NULL));
 	json_bool(&j, "stopped", outcome->stopped);
 	json_bool(&j, "time_is_up", outcome->time_is_up);
+	json_open(&j, "limits", '[');
+	vec_each(name, &reached)
+		json_string(&j, NULL, *name);
+	json_close(&j, ']');
 	json_close(&j, '}');
 	str_addc(&text, '\n');
 	if (boxes_put(p->name, BOXES_RESULT, text.p, text.len, &f) < 0)

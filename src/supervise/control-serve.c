@@ -162,6 +162,7 @@ static void put_status(void *ctx, struct json *j)
 
 	json_number(j, "pid", getpid());
 	json_number(j, "init", s->init);
+	json_string(j, "cgroup", s->cgroup);
 	put_terminal(s, j);
 	json_string(j, "agent", p->agent ? p->agent->name : NULL);
 	json_string(j, "project", p->project ? p->project : p->workspace);

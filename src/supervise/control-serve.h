@@ -38,8 +38,9 @@ struct steer {
 	const struct plan *plan;
 	struct streams *streams; /* the box's */
 	struct execs *execs;
-	pid_t init; /* of the box, for `carrel ps` to find its processes */
-	bool raw;   /* for the caller to set: the user's terminal needs CR */
+	pid_t init;         /* of the box, for `carrel ps` to find its processes, */
+	const char *cgroup; /* and its control group; NULL: none */
+	bool raw;           /* for the caller to set: the user's terminal needs CR */
 	/* Somebody wants the box to end: politely, and after so many seconds at once. */
 	void (*stop)(void *ctx, unsigned int seconds, bool restart);
 	void *stop_ctx;

@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,25 +157,39 @@ static void read_events(struct supervisor *s)
 	case BOX_LOST:
 		s->engine->kill(&s->box);
 		s->outcome.code = 128 + SIGKILL;
-		s->outcome.killed = !s->outcome.time_is_up;
+		s->outcome.killed = !s->outcome.time_is_up && !s->outcome.idle;
 		s->over = true;
 		break;
 	}
+}
+
+/* When the box has been idle for too long; 0: there is no such limit. */
+static long long idle_up(const struct supervisor *s)
+{
+	return s->active ? s->active + (long long)s->plan->limits.idle * 1000 : 0;
+}
+
+static void end_for_time(struct supervisor *s, long long now)
+{
+	s->time_up = s->active = 0;
+	s->engine->signal(&s->box, SIGTERM, true);
+	s->engine->signal(&s->box, SIGCONT, true);
+	s->kill_at = now + GRACE_MS;
 }
 
 static void check_time(struct supervisor *s)
 {
 	long long now;
 
-	if (s->over || (!s->time_up && !s->kill_at))
+	if (s->over || (!s->time_up && !s->active && !s->kill_at))
 		return;
 	now = clock_ms();
 	if (s->time_up && now >= s->time_up) {
-		s->time_up = 0;
 		s->outcome.time_is_up = true;
-		s->engine->signal(&s->box, SIGTERM, true);
-		s->engine->signal(&s->box, SIGCONT, true);
-		s->kill_at = now + GRACE_MS;
+		end_for_time(s, now);
+	} else if (s->active && now >= idle_up(s)) {
+		s->outcome.idle = true;
+		end_for_time(s, now);
 	}
 	if (s->kill_at && now >= s->kill_at) {
 		s->engine->kill(&s->box);
@@ -210,6 +225,8 @@ static int timeout_ms(struct supervisor *s)
 		return ms; /* there is nothing left to end: past deadlines must not wake us */
 	if (s->time_up)
 		ms = soonest(ms, s->time_up);
+	if (s->active)
+		ms = soonest(ms, idle_up(s));
 	if (s->kill_at)
 		ms = soonest(ms, s->kill_at);
 	return ms;
@@ -232,7 +249,8 @@ enum {
 	AT_STUBS = AT_BROKER + BROKER_FDS,
 	AT_STEER,
 	AT_EXECS = AT_STEER + STEER_FDS,
-	FDS = AT_EXECS + BOX_EXECS,
+	AT_CGROUP = AT_EXECS + BOX_EXECS,
+	FDS = AT_CGROUP + CGROUP_EVENTS,
 };
 
 static void wait_for_all(struct supervisor *s, struct pollfd *fds)
@@ -246,11 +264,37 @@ static void wait_for_all(struct supervisor *s, struct pollfd *fds)
 	stub_watch_poll(&s->stubs, &fds[AT_STUBS]);
 	steer_poll(&s->steer, &fds[AT_STEER]);
 	execs_poll(&s->execs, &fds[AT_EXECS]);
+	cgroup_poll(&s->box.cgroup, &fds[AT_CGROUP]);
 	ready = s->quiet ? rest(s, fds, FDS, timeout) : poll(fds, FDS, timeout);
 	if (ready < 0 && errno != EINTR)
 		BUG("poll: %s", strerror(errno));
 	s->rested &= ready <= 0;
 	s->quiet = ready == 0 && !s->rested;
+}
+
+/* With a limit of idle time: has anything gone in or out of the box? */
+static void note_activity(struct supervisor *s, const struct pollfd *fds)
+{
+	bool any = false;
+
+	if (!s->active)
+		return;
+	for (int i = AT_STREAMS; i < AT_STREAMS + STREAMS_FDS; i++)
+		any |= fds[i].revents != 0;
+	for (int i = AT_BROKER; i < AT_BROKER + BROKER_FDS; i++)
+		any |= fds[i].revents != 0;
+	for (int i = AT_EXECS; i < AT_EXECS + BOX_EXECS; i++)
+		any |= fds[i].revents != 0;
+	if (any)
+		s->active = clock_ms();
+}
+
+/* Read the counts while the group exists: systemd removes it right after the last process. */
+static void note_limits(struct supervisor *s, const struct pollfd *fds)
+{
+	for (int i = AT_CGROUP; i < AT_CGROUP + CGROUP_EVENTS; i++)
+		if (fds[i].revents)
+			cgroup_count(&s->box.cgroup, &s->outcome.counts);
 }
 
 void supervise_loop(struct supervisor *s)
@@ -259,6 +303,8 @@ void supervise_loop(struct supervisor *s)
 
 	while (!s->over || !s->streams->ops->done(s->streams)) {
 		wait_for_all(s, fds);
+		note_activity(s, fds);
+		note_limits(s, fds);
 		s->streams->ops->serve(s->streams, &fds[AT_STREAMS], s->over);
 		record_tick(&s->record);
 		s->steer.raw = s->streams->raw;
@@ -409,8 +455,11 @@ int supervise_start(struct supervisor *s, const struct plan *p, struct fault *f)
 		BUG("signalfd: %s", strerror(errno)); /* the box ends with us */
 	if (p->limits.time)
 		s->time_up = clock_ms() + (long long)p->limits.time * 1000;
+	if (p->limits.idle)
+		s->active = clock_ms();
 	s->streams->ops->start(s->streams, s->box.terminal);
 	s->steer.init = s->box.pid;
+	s->steer.cgroup = s->box.cgroup.path;
 	s->steer.execs = &s->execs;
 	execs_init(&s->execs, s->engine, &s->box, p);
 	steer_begin(&s->steer);
@@ -432,9 +481,19 @@ static void end_network(struct supervisor *s)
 	s->outcome.net_error = -journal_close(&s->broker.journal, s->outcome.code, &unused);
 }
 
+static bool is_full(int root)
+{
+	struct statvfs v;
+
+	return root >= 0 && fstatvfs(root, &v) == 0 && v.f_blocks && (!v.f_bfree || !v.f_ffree);
+}
+
 void supervise_end(struct supervisor *s, struct outcome *ret)
 {
 	struct fault unused = { 0 };
+
+	cgroup_count(&s->box.cgroup, &s->outcome.counts);
+	s->outcome.scratch_full = is_full(s->box.root);
 
 	end_network(s);
 	s->outcome.record_error = -record_close(&s->record, &unused);

@@ -28,13 +28,16 @@ struct frame;
 struct plan;
 
 struct outcome {
-	int code;         /* what carrel exits with */
-	bool time_is_up;  /* the time limit ended it */
-	bool killed;      /* the box's init was killed from outside */
-	bool stopped;     /* somebody asked it to end, */
-	bool restart;     /* and to begin again */
-	int record_error; /* errno of a recording that is incomplete, or 0 */
-	bool net_lost;    /* the broker ended before the box did, or could not start */
+	int code;                    /* what carrel exits with */
+	bool time_is_up;             /* the time limit ended it, */
+	bool idle;                   /* or that of idle time */
+	bool scratch_full;           /* its own file system had no room left at the end */
+	struct cgroup_counts counts; /* limits of its control group that it reached */
+	bool killed;                 /* the box's init was killed from outside */
+	bool stopped;                /* somebody asked it to end, */
+	bool restart;                /* and to begin again */
+	int record_error;            /* errno of a recording that is incomplete, or 0 */
+	bool net_lost; /* the broker ended before the box did, or could not start */
 	const struct fault *net_fault; /* why it could not, or NULL */
 	int net_error; /* errno of a record of network events that is incomplete, or 0 */
 	const char *net_summary; /* lines for the person about the network; "" or NULL: none */
@@ -63,6 +66,8 @@ struct supervisor {
 	struct execs execs;
 	int signals;
 	long long time_up; /* ms; 0: no limit */
+	long long
+		active; /* ms: when something last went in or out; with a limit of idle time */
 	long long kill_at; /* ms; 0: nobody asked the box to end */
 	bool over;         /* the command ended; only output is left */
 	bool quiet;        /* nothing happened for a while */

@@ -87,6 +87,7 @@ def test_ps_shows_what_boxes_say(home):
     status = {"agent": "re\x1b[31mview", "project": "/p", "pid": 4711, "network": "allow",
               "since": int(time.time()) - 7300, "connections": 3, "lost": True,
               "sent": 100, "received": 2048, "state": "running", "viewers": 2,
+              "cpu": None, "cpu_seconds": None, "memory": None,
               "ports": ["8080:80"], "waiting": ["new.example:443"]}  # fmt: skip
     reply = {"ok": True, "status": status}
     one, two = Server("one", reply, reply), Server("two")
@@ -97,14 +98,15 @@ def test_ps_shows_what_boxes_say(home):
                             "project": None, "network": None, "since": None,
                             "connections": None, "sent": None, "received": None,
                             "state": None, "viewers": None,
+                            "cpu": None, "cpu_seconds": None, "memory": None,
                             "lost": False, "ports": [], "waiting": [], **runs}  # fmt: skip
     text = output("ps")
     assert "\x1b" not in text
     head, first, lost, port, waits, second, silent = text.splitlines()
     assert head.split() == [
-        "BOX", "STATE", "PID", "SINCE", "AGENT", "NET", "OPEN", "SENT", "RECVD", "PROJECT"]
+        "BOX", "STATE", "PID", "SINCE", "CPU", "MEM", "AGENT", "NET", "SENT", "RECVD", "PROJECT"]
     assert first.split() == [
-        "one", "running", "4711", "2h1m", "re\\x1b[31mview", "allow", "3", "100", "2.0K", "/p"]
+        "one", "running", "4711", "2h1m", "-", "-", "re\\x1b[31mview", "allow", "100", "2.0K", "/p"]
     assert "network has ended" in lost and port.strip() == "127.0.0.1:8080 leads to port 80 of the box"
     assert "carrel allow one new.example:443" in waits
     assert second.split() == ["two", "silent", str(two.process.pid)] and "does not answer" in silent
@@ -150,7 +152,7 @@ def test_ps_of_a_box_whose_traffic_is_not_counted(project, network, count):
     box.communicate(timeout=lib.TIMEOUT)
     assert found["network"] == network
     assert [found[key] for key in ("connections", "sent", "received")] == [count] * 3
-    assert shown[5:9] == [network, *["uncounted" if count is None else "0"] * 3]
+    assert shown[7:10] == [network, *["uncounted" if count is None else "0"] * 2]
 
 
 def test_a_box_that_does_not_answer_is_listed(home):

@@ -27,7 +27,7 @@ COMMANDS = {
     "opencode": BOX_OPTIONS,
     "race": ["-n", "--count", "--check", "--apply", "--name", "-m", "--manifest", "-y", "--yes",
              "--json"],
-    "ps": ["-a", "--all", "--json"],
+    "ps": ["-a", "--all", "--json", "--watch"],
     "attach": ["--read-only", "--detach-keys"],
     "exec": [],
     "logs": ["-f", "--follow"],
@@ -479,7 +479,7 @@ def test_schema_is_one_and_strict():
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(schema)
     found = list(objects(schema))
-    assert len(found) == 10
+    assert len(found) == 11
     for each in found:
         assert each["additionalProperties"] is False
         assert set(each["required"]) <= set(each["properties"])

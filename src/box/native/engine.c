@@ -242,6 +242,7 @@ static void native_release(struct box *box)
 	fd_close(&box->control);
 	fd_close(&box->terminal);
 	fd_close(&box->root);
+	cgroup_remove(&box->cgroup);
 	for (int i = 0; i < NET_ENDS; i++)
 		fd_close(&box->net[i]);
 }
@@ -255,13 +256,17 @@ static void native_kill(struct box *box)
 static int native_begin(const struct frame *frame, const struct box_io *io, struct box *ret,
 	struct fault *f)
 {
-	struct box box = { .pidfd = -1, .terminal = -1, .root = -1, .net = { -1, -1, -1, -1 } };
+	struct box box = { .pidfd = -1,
+		.terminal = -1,
+		.root = -1,
+		.net = { -1, -1, -1, -1 },
+		.cgroup = CGROUP_ABSENT };
 	struct clone_args args = {
 		.flags = (frame->namespaces & FIRST) | CLONE_PIDFD,
 		.pidfd = (uintptr_t)&box.pidfd,
 		.exit_signal = SIGCHLD,
 	};
-	int ends[2];
+	int ends[2], rc;
 
 	mem_arena(); /* before the clone, so that it is shared */
 	/*
@@ -272,6 +277,16 @@ static int native_begin(const struct frame *frame, const struct box_io *io, stru
 		return fault_set(f, errno, "drop root's groups");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return fault_set(f, errno, "make the box's control socket");
+	rc = cgroup_make(&frame->cgroup, &box.cgroup, f);
+	if (rc < 0) {
+		close(ends[0]);
+		close(ends[1]);
+		return rc;
+	}
+	if (box.cgroup.leaf >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (unsigned int)box.cgroup.leaf;
+	}
 	box.pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (box.pid == 0) {
 		struct native n = { .frame = frame,
@@ -285,9 +300,11 @@ static int native_begin(const struct frame *frame, const struct box_io *io, stru
 	close(ends[1]);
 	box.control = ends[0];
 	if (box.pid < 0) {
+		rc = errno;
 		close(ends[0]);
+		cgroup_remove(&box.cgroup);
 		snprintf(f->step, sizeof(f->step), "clone");
-		return no_namespaces(errno, f);
+		return no_namespaces(rc, f);
 	}
 	*ret = box;
 	ret->frame = frame;
@@ -307,6 +324,8 @@ static int native_start(struct box *box, const struct plan *p, box_meanwhile_fn 
 		wire_send(box->control, &(struct wire){ .type = WIRE_STUBS });
 	if (rc == 0)
 		rc = net_make(box, f);
+	if (rc == 0)
+		rc = cgroup_limit(&box->cgroup, p, box->pid, f);
 	if (rc == 0 && meanwhile)
 		rc = meanwhile(ctx, f);
 	if (rc < 0)

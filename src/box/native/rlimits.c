@@ -4,6 +4,8 @@
  * The kernel counts some resources for all processes of a user together, inside and outside of
  * boxes, and compares the count with the limit of the process that asks for more. So a box gets
  * lower limits than the user's programs: no box can take the difference.
+ *
+ * What an rlimit cannot hold for a whole box is in its control group (box/cgroup.c).
  */
 #include "box/native/native.h"
 #include "plan/plan.h"
@@ -71,6 +73,26 @@ static int prepare_files(rlim_t files, struct fault *f)
 	return failed("open files", files, f);
 }
 
+/*
+ * Counted per user namespace since Linux 5.14. A control group that holds the same limit counts
+ * what it refuses, and this does not: so this one is a little higher there.
+ */
+static int limit_processes(const struct plan *p, struct fault *f)
+{
+	enum { ABOVE = 2 };
+	rlim_t pids = p->limits.pids;
+	struct rlimit now;
+
+	if (!pids)
+		return 0;
+	if (p->frame.cgroup.holds & CGROUP_PIDS) {
+		if (getrlimit(RLIMIT_NPROC, &now) < 0)
+			return fault_set(f, errno, "look at the limit of processes");
+		pids = pids + ABOVE < now.rlim_max ? pids + ABOVE : now.rlim_max;
+	}
+	return limit(RLIMIT_NPROC, pids, "processes", f);
+}
+
 int step_limits(struct native *n, struct fault *f)
 {
 	const struct limits *l = &n->plan->limits;
@@ -82,9 +104,8 @@ int step_limits(struct native *n, struct fault *f)
 	 * not start it (Linux 2.6.32, fs/coredump.c).
 	 */
 	rc = limit(RLIMIT_CORE, 1, "core files", f);
-	/* Counted per user namespace since Linux 5.14. */
-	if (rc == 0 && l->pids)
-		rc = limit(RLIMIT_NPROC, l->pids, "processes", f);
+	if (rc == 0)
+		rc = limit_processes(n->plan, f);
 	if (rc == 0)
 		rc = prepare_files(l->files, f);
 	if (rc == 0)
