@@ -18,11 +18,13 @@
 #include "run/agent.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/json-read.h"
 #include "base/path.h"
 #include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,11 +233,57 @@ static size_t count_kind(const struct engine *e, enum attempt_kind kind)
 	return n;
 }
 
+/* A path below the working directory, from there. */
+static const char *from_here(const char *path)
+{
+	char cwd[PATH_MAX];
+
+	return getcwd(cwd, sizeof(cwd)) && path_within(path, cwd) && strcmp(path, cwd) != 0
+		? path_below(path, cwd)
+		: path;
+}
+
+/* "12 x 2 configurations x 3", or only the sum where cases are repeated differently. */
+static void show_cases(const struct engine *e, size_t n, struct str *out)
+{
+	const struct suite *s = e->suite;
+	unsigned int repeat = e->options.repeat ? e->options.repeat : s->repeat;
+	size_t each = s->configurations.n * repeat;
+
+	if (n % each || n > s->cases.n * each) {
+		str_addf(out, "%zu of cases", n);
+		return;
+	}
+	str_addf(out, "%zu x ", n / each);
+	if (s->configurations.n > 1)
+		str_addf(out, "%zu configurations x ", s->configurations.n);
+	str_addf(out, "%u", repeat);
+}
+
+static void show_attempts(const struct engine *e, struct str *out)
+{
+	size_t artifacts = count_kind(e, ATTEMPT_ARTIFACT);
+	size_t triggers = count_kind(e, ATTEMPT_TRIGGER);
+	unsigned int repeat = e->options.repeat ? e->options.repeat : e->suite->repeat;
+
+	str_add(out, "attempts  ");
+	if (artifacts)
+		show_cases(e, artifacts, out);
+	if (triggers)
+		str_addf(out, "%s%zu x %u, %zu controls", artifacts ? ", " : "",
+			triggers / repeat, repeat, count_kind(e, ATTEMPT_CONTROL));
+	str_addf(out, "; %s%u at a time", e->options.until_sure ? "fewer once sure; " : "",
+		e->options.jobs);
+	if (e->done)
+		str_addf(out, "; %zu are there already", e->done);
+	str_add(out, "\n");
+}
+
 static void show_suite(const struct engine *e, struct str *out)
 {
 	const struct suite *s = e->suite;
 
-	str_addf(out, "suite     %s (", str_visible(s->path));
+	str_addf(out, "suite     %s (", str_visible(from_here(s->path)));
 	if (s->cases.n)
 		str_addf(out, "%zu case%s", s->cases.n, s->cases.n == 1 ? "" : "s");
 	if (s->queries.n && !s->trigger_path)
@@ -309,29 +357,45 @@ static bool hosts_are_agreed(const struct engine *e, struct fault *f)
 	return true;
 }
 
+/*
+ * The version of a client, without executing it: its npm package says it, or the name of the
+ * program does, as with Claude Code's own installer (.../versions/2.1.197).
+ */
+static const char *client_version(const char *program)
+{
+	const char *real = fd_real_path(program), *dir = real ? path_parent(real) : NULL;
+
+	if (real && path_base(real)[0] >= '0' && path_base(real)[0] <= '9')
+		return path_base(real);
+	for (int i = 0; dir && i < 3; i++, dir = path_parent(dir)) {
+		const char *text =
+			fd_read_file(AT_FDCWD, path_join(dir, "package.json"), 1 << 20);
+		const struct json_value *tree = NULL, *version;
+		json_errors bad = { 0 };
+
+		if (!text || json_read(text, strlen(text), NULL, &tree, &bad) < 0)
+			continue;
+		version = json_member(tree, "version");
+		if (version && version->type == JSON_STRING)
+			return version->text;
+	}
+	return NULL;
+}
+
 static void show_plan(const struct engine *e, struct str *out)
 {
 	const struct suite *s = e->suite;
-	size_t artifacts = count_kind(e, ATTEMPT_ARTIFACT);
-	size_t triggers = count_kind(e, ATTEMPT_TRIGGER);
-	size_t controls = count_kind(e, ATTEMPT_CONTROL);
+	const char *program = agent_program(harness_find(s->harness), s->dir);
+	const char *version = program ? client_version(program) : NULL;
 
 	show_suite(e, out);
-	str_addf(out, "agent     %s%s%s, clean box%s; ", s->harness, s->model ? ", " : "",
+	str_addf(out, "agent     %s%s%s%s%s, clean box%s; ", s->harness, version ? " " : "",
+		version ? str_visible(version) : "", s->model ? ", " : "",
 		s->model ? str_visible(s->model) : "",
 		s->realistic ? " with the client's own skills" : "");
 	show_network(e, out);
-	str_add(out, "\nattempts  ");
-	if (artifacts)
-		str_addf(out, "%zu of cases (%zu configuration%s)", artifacts,
-			s->configurations.n, s->configurations.n == 1 ? "" : "s");
-	if (triggers)
-		str_addf(out, "%s%zu of queries, %zu controls", artifacts ? ", " : "", triggers,
-			controls);
-	str_addf(out, "; %u at a time", e->options.jobs);
-	if (e->done)
-		str_addf(out, "; %zu are there already", e->done);
 	str_add(out, "\n");
+	show_attempts(e, out);
 }
 
 /* ---- running ---- */
@@ -367,9 +431,9 @@ static int finish(const struct engine *e, const struct run_files *files, struct 
 			str_visible(s.why));
 	str_addf(&out, "run       %s\nreport    carrel report --open %s\n",
 		str_visible(e->bench.run_dir), str_visible(e->bench.run_dir));
-	code = s.verdict == SUMMARY_FAIL                             ? EVAL_FAIL
-		: s.verdict == SUMMARY_PASS && e->done == e->items.n ? EVAL_PASS
-								     : EVAL_BROKEN;
+	code = s.verdict == SUMMARY_FAIL                                         ? EVAL_FAIL
+		: s.verdict == SUMMARY_PASS && e->done + e->spared == e->items.n ? EVAL_PASS
+										 : EVAL_BROKEN;
 	return cmd_print(&out) ? EVAL_BROKEN : code;
 }
 
@@ -559,6 +623,8 @@ static const struct opt eval_opts[] = {
 	OPT_CALL(0, "min-n", parse_min_n, "N", "give no verdict on fewer attempts"),
 	OPT_FLAG(0, "fail-fast", struct eval_args, options.fail_fast,
 		"start no more after the first failure"),
+	OPT_FLAG(0, "until-sure", struct eval_args, options.until_sure,
+		"end the repeats of a case or query once a sequential test has decided it"),
 	OPT_FLAG(0, "prompts", struct eval_args, prompts,
 		"let the client ask for permission, which nobody gives"),
 	OPT_CALL(0, "allow", parse_allow, "HOST[:PORT]",

@@ -38,17 +38,17 @@ static void write_line(int fd, const struct str *text)
 
 static void add_bar(const struct engine *e, struct str *out)
 {
-	size_t full = e->items.n ? BAR * e->done / e->items.n : BAR;
+	size_t all = e->items.n - e->spared, full = all ? BAR * e->done / all : BAR;
 
 	str_addc(out, '[');
 	for (size_t i = 0; i < BAR; i++)
 		str_addc(out, i < full ? '#' : '-');
-	str_addf(out, "] %4zu/%zu  ", e->done, e->items.n);
+	str_addf(out, "] %4zu/%zu  ", e->done, all);
 }
 
 static void add_left(const struct progress *p, const struct engine *e, struct str *out)
 {
-	size_t made = e->done - p->before, left = e->items.n - e->done;
+	size_t made = e->done - p->before, left = e->items.n - e->spared - e->done;
 	long long spent = now_ms() - p->began_ms, seconds;
 
 	if (e->stopping)
@@ -115,8 +115,8 @@ static void show_ended(const struct engine *e, const struct item *item,
 {
 	struct str out = { 0 };
 
-	str_addf(&out, "%4zu/%zu  %-12s %-14s %-11s %6.1f s  $%.4f%s%s\n", e->done, e->items.n,
-		str_visible(item->trial.label),
+	str_addf(&out, "%4zu/%zu  %-12s %-14s %-11s %6.1f s  $%.4f%s%s\n", e->done,
+		e->items.n - e->spared, str_visible(item->trial.label),
 		item->trial.configuration ? item->trial.configuration->name : "",
 		verdict_word(item, note), note->seconds, note->usd, note->reason[0] ? "  " : "",
 		note->reason);

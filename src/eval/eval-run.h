@@ -25,16 +25,19 @@ struct eval_options {
 	double usd;              /* 0: no limit */
 	unsigned long long time; /* seconds, 0: no limit */
 	bool fail_fast, artifacts, triggers;
+	bool until_sure;    /* end a series of repeats once the sequential test decides it */
 	const char *filter; /* patterns for ids, with commas; or NULL */
 };
 
-enum item_state { ITEM_WAITS, ITEM_RUNS, ITEM_DONE };
+/* SPARED: the sequential test had decided its series before it was started. */
+enum item_state { ITEM_WAITS, ITEM_RUNS, ITEM_DONE, ITEM_SPARED };
 
 struct item {
 	struct trial trial;
 	enum item_state state;
 	unsigned int tries;
 	long long not_before; /* milliseconds of the monotonic clock */
+	bool judged, success; /* it has a verdict; it passed, or for a query: it fired */
 };
 
 struct engine {
@@ -46,7 +49,7 @@ struct engine {
 	int journal, lock;
 	char version[40];
 
-	size_t done, running, errors, waiting;
+	size_t done, running, errors, waiting, spared;
 	double usd;
 	unsigned int controls, controls_fired;
 	char control_reason[300];
@@ -60,6 +63,9 @@ struct engine_watch {
 		const struct trial_note *note, void *arg);
 	void *arg;
 };
+
+/* Note the verdict of an attempt that has ended, for the sequential test. */
+void engine_judged(struct item *item, enum attempt_outcome outcome, enum attempt_fired fired);
 
 /* Make the list of trials. Nothing is written. */
 void engine_plan(struct engine *e);

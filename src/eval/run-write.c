@@ -144,6 +144,7 @@ static void add_options(struct json *j, const struct engine *e)
 	json_raw(j, "usd", mem_printf("%.9g", o->usd));
 	json_count(j, "time", o->time);
 	json_bool(j, "fail_fast", o->fail_fast);
+	json_bool(j, "until_sure", o->until_sure);
 	json_bool(j, "artifacts", o->artifacts);
 	json_bool(j, "triggers", o->triggers);
 	json_string(j, "filter", o->filter);
@@ -177,7 +178,8 @@ int engine_write(const struct engine *e, bool ended, struct fault *f)
 		vec_each(c, &s->configurations)
 			json_string(&j, NULL, c->name);
 	json_close(&j, ']');
-	json_count(&j, "planned", e->items.n);
+	json_count(&j, "planned", e->items.n - e->spared);
+	json_count(&j, "spared", e->spared);
 	json_close(&j, '}');
 	str_addc(&out, '\n');
 	return record_file(e->bench.run_fd, "run.json", out.p, out.len, f);
@@ -262,7 +264,7 @@ static void mark_done(struct engine *e, struct item *item)
 	char *text = fd < 0 ? NULL : fd_read_open(fd, 16 << 20);
 	const struct json_value *tree = NULL;
 	json_errors bad = { 0 };
-	const char *outcome, *aside;
+	const char *outcome, *aside, *verdict;
 	auto_close int dir = -1;
 	struct fault f;
 
@@ -271,11 +273,17 @@ static void mark_done(struct engine *e, struct item *item)
 	if (json_read_ours(text, strlen(text), &tree, &bad) < 0)
 		tree = NULL;
 	outcome = member_text(tree, "outcome");
+	verdict = member_text(tree, "verdict");
 	if (outcome && strcmp(outcome, "error") != 0 &&
 		(item->trial.kind != ATTEMPT_CONTROL || !strcmp(outcome, "pass"))) {
 		double usd = member_number(tree, "usd");
 
 		item->state = ITEM_DONE;
+		engine_judged(item,
+			!strcmp(outcome, "pass")           ? OUTCOME_PASS
+				: !strcmp(outcome, "fail") ? OUTCOME_FAIL
+							   : OUTCOME_UNGRADED,
+			verdict && !strcmp(verdict, "fired") ? FIRED : FIRED_NOT);
 		e->done++;
 		e->usd += usd > 0 ? usd : 0;
 		if (item->trial.kind == ATTEMPT_CONTROL)
@@ -347,6 +355,13 @@ static bool said_no(const struct json_value *v, const char *key)
 	return m && m->type == JSON_BOOL && !m->boolean;
 }
 
+static bool said_yes(const struct json_value *v, const char *key)
+{
+	const struct json_value *m = json_member(v, key);
+
+	return m && m->type == JSON_BOOL && m->boolean;
+}
+
 /* What the command line says now wins over what the run began with. */
 int engine_remember(struct engine *e, const char *run, struct fault *f)
 {
@@ -364,6 +379,7 @@ int engine_remember(struct engine *e, const char *run, struct fault *f)
 	o->filter = o->filter ? o->filter : member_text(said, "filter");
 	if (o->threshold <= 0 && member_number(said, "threshold") > 0)
 		o->threshold = member_number(said, "threshold");
+	o->until_sure |= said_yes(said, "until_sure");
 	o->artifacts = !said_no(said, "artifacts");
 	o->triggers = !said_no(said, "triggers");
 	e->started = was.started;

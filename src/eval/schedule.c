@@ -13,6 +13,7 @@
  * that it is asked too often, nothing at all is started for that long.
  */
 #include "eval/eval-run.h"
+#include "eval/stats.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/json.h"
@@ -20,6 +21,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <signal.h>
@@ -31,6 +33,9 @@
 #include <unistd.h>
 
 enum { TICK_MS = 500, FIRST_PAUSE_MS = 2000, LONGEST_PAUSE_MS = 120000 };
+
+#define SURE_APART 0.2  /* half the distance of the two rates that are told apart */
+#define SURE_ERROR 0.05 /* the chance to decide wrongly, on either side */
 
 struct slot {
 	pid_t pid; /* 0: free */
@@ -177,7 +182,66 @@ static long long pause_ms(unsigned int tries)
 	return ms + rand() % (int)(ms / 2);
 }
 
-static void count(struct engine *e, const struct item *item, const struct trial_note *note)
+/* ---- stopping a series early ---- */
+
+static bool same_series(const struct trial *a, const struct trial *b)
+{
+	return a->kind == b->kind && a->configuration == b->configuration &&
+		!strcmp(a->id, b->id);
+}
+
+void engine_judged(struct item *item, enum attempt_outcome outcome, enum attempt_fired fired)
+{
+	item->judged = outcome == OUTCOME_PASS || outcome == OUTCOME_FAIL;
+	item->success =
+		item->trial.kind == ATTEMPT_ARTIFACT ? outcome == OUTCOME_PASS : fired == FIRED;
+}
+
+/*
+ * Wald's test between the rates SURE_APART below and above the threshold. The rate must also
+ * lie on the side that the test chose, because the verdict of the run goes by the rate.
+ */
+static bool is_sure(const struct engine *e, const struct trial *t)
+{
+	double low = fmax(e->options.threshold - SURE_APART, SURE_APART / 4);
+	double high = fmin(e->options.threshold + SURE_APART, 1 - SURE_APART / 4);
+	unsigned int n = 0, successes = 0;
+	enum stats_decision decision;
+	bool above;
+
+	vec_each(item, &e->items)
+		if (item->judged && same_series(&item->trial, t)) {
+			n++;
+			successes += item->success;
+		}
+	if (n < e->options.min_n)
+		return false;
+	decision = stats_sequential(successes, n, low, high, SURE_ERROR, SURE_ERROR);
+	above = successes >= e->options.threshold * n;
+	return decision == STATS_ABOVE ? above : decision == STATS_BELOW && !above;
+}
+
+/* The repeats of this series that have not begun are not needed if it is decided. */
+static void spare(struct engine *e, const struct trial *t)
+{
+	if (!e->options.until_sure || t->kind == ATTEMPT_CONTROL || !is_sure(e, t))
+		return;
+	vec_each(item, &e->items)
+		if (item->state == ITEM_WAITS && same_series(&item->trial, t)) {
+			item->state = ITEM_SPARED;
+			e->spared++;
+			note_down(e, "spared", item, NULL);
+		}
+}
+
+static void spare_all(struct engine *e)
+{
+	vec_each(item, &e->items)
+		if (item->judged)
+			spare(e, &item->trial);
+}
+
+static void count(struct engine *e, struct item *item, const struct trial_note *note)
 {
 	e->done++;
 	e->usd += note->usd;
@@ -192,6 +256,8 @@ static void count(struct engine *e, const struct item *item, const struct trial_
 			snprintf(e->control_reason, sizeof(e->control_reason), "%s",
 				note->reason);
 	}
+	engine_judged(item, note->outcome, note->fired);
+	spare(e, &item->trial);
 	if (note->refused)
 		stop(e, "the API refused the credential");
 	if (e->options.fail_fast && note->outcome == OUTCOME_FAIL &&
@@ -351,6 +417,7 @@ int engine_run(struct engine *e, const struct engine_watch *watch, struct fault 
 	sigaction(SIGHUP, &interrupt, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	srand((unsigned int)getpid());
+	spare_all(e);
 	while (e->running || (!e->stopping && is_left(e))) {
 		fill(&s);
 		if (interrupts > 1)

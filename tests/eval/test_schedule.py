@@ -66,6 +66,25 @@ def test_fail_fast(bench):
     assert "--fail-fast was given" in run.out
 
 
+def test_until_sure(bench):
+    """A series ends when the sequential test has decided it: 4 of 4, either way."""
+    suite(bench, ["touch", "done"], cases=2, repeat=12)
+    run = bench.run("--until-sure", "--jobs", "1")
+    assert run.code == 0 and len(run.attempts()) == 8, run.out
+    record = run.json("run.json")
+    assert (record["planned"], record["spared"]) == (8, 16)
+    assert len([e for e in journal(run) if e["event"] == "spared"]) == 16
+    again = bench.run("--resume", str(run.dir))
+    assert again.code == 0 and len(again.attempts()) == 8, again.out
+    assert len(bench.run("--jobs", "1", "--repeat", "5").attempts()) == 10  # off by default
+
+
+def test_until_sure_of_a_failure(bench):
+    suite(bench, ["true"], cases=1, repeat=12)
+    run = bench.run("--until-sure", "--jobs", "1")
+    assert run.code == 1 and len(run.attempts()) == 4, run.out
+
+
 def test_a_budget_of_time(bench):
     suite(bench, script("sleep 1; touch done"), cases=20)
     run = bench.run("--max-time", "2s", "--jobs", "1")
@@ -198,6 +217,8 @@ def test_progress_on_a_terminal(bench):
     suite(bench, script("sleep 0.6; touch done"), cases=4)
     words = ["eval", "skills/review", "--output-dir", str(bench.out), "--jobs", "2"]
     child = lib.terminal([lib.program(), *words], cwd=bench.project, env=bench.env)
+    child.expect_exact("suite     skills/review/evals/evals.json (4 cases)")
+    child.expect_exact("attempts  4 x 1; 2 at a time")
     child.expect_exact("Start? [y/N] ")
     child.send("y\n")
     child.expect_exact("[####")
