@@ -43,6 +43,7 @@ struct todo {
 	bool lower;    /* the lower tree has it */
 	bool opaque;   /* it hides names that only the lower tree has */
 	bool unsteady; /* the host may have had it at the start */
+	bool moved;    /* the host may have put all of it there since the start */
 };
 
 struct search {
@@ -52,6 +53,7 @@ struct search {
 	const char *path;
 	int upper, lower, kept;
 	bool opaque, unsteady; /* names came or went on the host since the start */
+	bool moved;            /* see struct todo */
 };
 
 /* ---- one side ---- */
@@ -93,20 +95,31 @@ static bool is_since(const struct changeset *s, const struct timespec *t)
 		(t->tv_sec == s->since.tv_sec && t->tv_nsec >= s->since.tv_nsec);
 }
 
-/* The state at the start of dir/name, as far as it is known. */
-static struct changed_side look_base(const struct search *s, const char *name, int *ret_dir,
-	enum changed_base *ret_is)
+/*
+ * The state at the start of dir/name, as far as it is known. merged: the box has a directory
+ * there, whose contents are compared one by one, so that its own ctime says nothing.
+ *
+ * A directory that the box deleted or replaced is another matter. Its ctime is new if somebody
+ * changed a name in it or moved it there, and what is in a directory that was moved has old
+ * times. So if its parent changed, too, it and all in it may have come since the start.
+ */
+static struct changed_side look_base(const struct search *s, const char *name, bool merged,
+	int *ret_dir, enum changed_base *ret_is)
 {
 	struct changed_side lower = look(s->lower, name), kept;
+	bool moved = lower.type != TYPE_NONE && s->moved;
 
 	*ret_dir = s->lower;
 	*ret_is = BASE_SAME;
 	if (s->set->now ||
-		(lower.type != TYPE_NONE ? !is_since(s->set, &lower.ctime) : !s->unsteady))
+		(!moved &&
+			(lower.type != TYPE_NONE ? !is_since(s->set, &lower.ctime)
+						 : !s->unsteady)))
 		return lower;
 	kept = look(s->kept, name);
-	/* Of a directory the contents are compared one by one, and its ctime says nothing. */
-	if (lower.type == TYPE_DIR && (kept.type == TYPE_DIR || kept.type == TYPE_NONE))
+	if (lower.type == TYPE_DIR &&
+		(kept.type == TYPE_DIR ||
+			(kept.type == TYPE_NONE && (merged || (!moved && !s->unsteady)))))
 		return lower;
 	*ret_is = kept.type == TYPE_FILE || kept.type == TYPE_LINK ? BASE_KEPT : BASE_UNSURE;
 	if (*ret_is == BASE_UNSURE)
@@ -151,6 +164,13 @@ static void add(struct search *s, struct changed c)
 	vec_push(&s->set->all, c);
 }
 
+/* The names below a directory of the lower tree that is gone or replaced. */
+static void delete_below(struct search *s, const char *path, enum changed_base is)
+{
+	vec_push(&s->todo,
+		((struct todo){ .path = path, .lower = true, .moved = is == BASE_UNSURE }));
+}
+
 static void add_deleted(struct search *s, const char *path, const struct changed_side *base,
 	enum changed_base is)
 {
@@ -158,13 +178,7 @@ static void add_deleted(struct search *s, const char *path, const struct changed
 		(struct changed){
 			.path = path, .kind = CHANGED_DELETED, .base = *base, .base_is = is });
 	if (base->type == TYPE_DIR)
-		vec_push(&s->todo, ((struct todo){ .path = path, .lower = true }));
-}
-
-/* The names below a directory of the lower tree that something else has replaced. */
-static void delete_below(struct search *s, const char *path)
-{
-	vec_push(&s->todo, ((struct todo){ .path = path, .lower = true }));
+		delete_below(s, path, is);
 }
 
 static unsigned int compare(const struct search *s, int base_dir, const char *name,
@@ -236,19 +250,19 @@ static void visit(struct search *s, const char *name)
 	struct changed c = { .path = path_of(s, name), .kind = CHANGED_CHANGED };
 	int base_dir;
 
-	c.base = look_base(s, name, &base_dir, &c.base_is);
+	c.box = look(s->upper, name);
+	c.base = look_base(s, name, c.box.type == TYPE_DIR, &base_dir, &c.base_is);
 	if (tree_is_whiteout(s->upper, name)) {
 		if (c.base.type != TYPE_NONE || c.base_is == BASE_UNSURE)
 			add_deleted(s, c.path, &c.base, c.base_is);
 		return;
 	}
-	c.box = look(s->upper, name);
 	if (c.box.type == TYPE_NONE)
 		return; /* it went while we looked */
 	if (c.box.type == TYPE_DIR)
 		visit_dir(s, &c);
 	else if (c.base.type == TYPE_DIR)
-		delete_below(s, c.path);
+		delete_below(s, c.path, c.base_is);
 	if (c.base.type == TYPE_NONE)
 		c.kind = CHANGED_ADDED;
 	else
@@ -263,7 +277,7 @@ static void delete_name(struct search *s, const char *name)
 {
 	int base_dir;
 	enum changed_base is;
-	struct changed_side base = look_base(s, name, &base_dir, &is);
+	struct changed_side base = look_base(s, name, false, &base_dir, &is);
 
 	if (base.type != TYPE_NONE)
 		add_deleted(s, path_of(s, name), &base, is);
@@ -295,6 +309,7 @@ static void open_all(struct search *s, const struct todo *todo)
 
 	s->path = todo->path;
 	s->opaque = todo->opaque;
+	s->moved = todo->moved;
 	s->upper = todo->box ? open_beneath(s->set->upper, todo->path) : -1;
 	s->lower = todo->lower ? open_beneath(s->set->lower, todo->path) : -1;
 	s->kept = open_beneath(s->set->kept, todo->path);
@@ -404,6 +419,8 @@ static int keep(const struct changeset *s, const struct changed *c, int to)
 
 	if (dir < 0)
 		return -errno;
+	if (c->base.type == TYPE_DIR)
+		return mkdirat(dir, name, 0700) < 0 && errno != EEXIST ? -errno : 0;
 	if (c->base.type == TYPE_LINK)
 		return symlinkat(c->base.link, dir, name) < 0 && errno != EEXIST ? -errno : 0;
 	from = open_file(s->lower, c->path);
@@ -432,8 +449,8 @@ int changeset_keep(const struct changeset *s, int to, struct fault *f)
 		int rc;
 
 		if (c->kind == CHANGED_ADDED || c->base_is != BASE_SAME || c->git ||
-			(c->base.type != TYPE_FILE && c->base.type != TYPE_LINK) ||
-			c->base.size > MOST_KEPT || all + c->base.size > MOST_KEPT_ALL)
+			c->base.type == TYPE_OTHER || c->base.size > MOST_KEPT ||
+			all + c->base.size > MOST_KEPT_ALL)
 			continue;
 		all += c->base.size;
 		rc = keep(s, c, to);

@@ -231,6 +231,25 @@ def test_what_the_box_only_touched_is_the_users(work):
     assert [one["path"] for one in found["changes"]] in ([], ["one"])
 
 
+@pytest.mark.parametrize("script", ["rm -r dir", "rm -r dir; mkdir dir", "rm -r dir; echo x >dir"])
+def test_moved_into_a_deleted_directory(work, script):
+    """Files in a directory that the user moves keep their times: they look old, and are new."""
+    lib.make_file(work / "notes/precious", "precious\n")
+    lib.settle()
+    edit(work, script)
+    os.rename(work / "notes", work / "dir/notes")
+    assert "dir/notes" in apply(project=work, code=1)
+    assert (work / "dir/notes/precious").read_text() == "precious\n"
+
+
+def test_a_directory_here_and_a_file_there(work):
+    edit(work, "echo 1 >same; echo 2 >dir/same")
+    lib.make_dir(work / "same")
+    lib.make_dir(work / "dir/same")
+    told = apply(project=work, code=1)
+    assert "2 conflicts" in told and (work / "same").is_dir() and (work / "dir/same").is_dir()
+
+
 def test_made_beside_something_new(committed):
     """The control: a name of the box's own, in a directory that the host changed meanwhile."""
     edit_meanwhile(committed, "echo 1 >one", lambda: lib.make_file(committed / "two", "2\n"))
