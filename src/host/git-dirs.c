@@ -288,7 +288,7 @@ struct check {
 	planted_vec *found;
 	bool is_new;       /* a git directory that is new: its .git is reported as a whole */
 	bool by_time;      /* it was not seen before the run: the ages of its entries decide */
-	bool written_only; /* the project may have its own links beside the files that git writes */
+	bool written_only; /* the project may keep links beside the files that git writes */
 };
 
 static int by_path(const void *a, const void *b)

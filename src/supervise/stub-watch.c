@@ -75,7 +75,7 @@ static const char *file_name(struct stub_watch *w, const struct inotify_event *e
 		place = w->files[i].place;
 		if (w->files[i].lost || w->files[i].watch != e->wd)
 			continue;
-		/* The kernel ignores a watch when its file is gone; another may have its number. */
+		/* The kernel drops the watch of a removed file; another may get its number. */
 		if (!(e->mask & IN_IGNORED) && is_in_place(place))
 			continue;
 		w->files[i].lost = true;
