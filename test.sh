@@ -40,7 +40,7 @@ tests/fault/test_fault.py::test_killed_while_running[SIGSEGV of the supervisor]
 packages='gcc libc6-dev meson ninja-build pkg-config libseccomp-dev libmd-dev libvterm-dev zlib1g-dev musl-tools
 	libcmocka-dev clang clang-format libclang-rt-dev shellcheck binutils python3 python3-venv
 	python3-pytest python3-pexpect python3-jsonschema mandoc bash zsh fish git gdb tmux vim
-	less procps sqlite3 strace bindfs openssh-client openssh-server socat iproute2 bubblewrap
+	less procps sqlite3 strace systemd bindfs openssh-client openssh-server socat iproute2 bubblewrap
 	util-linux bsdextrautils make tar xz-utils curl wget openssl postgresql golang-go
 	cargo rsync ripgrep mypy python3-dotenv chromium'
 

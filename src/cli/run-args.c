@@ -294,6 +294,9 @@ const struct opt run_opts[] = {
 	OPT_FLAG('d', "detach", struct run_args, detach,
 		"leave the box running on a terminal of its own, and print its name: see "
 		"`carrel attach`"),
+	OPT_FLAG(0, "foreground", struct run_args, foreground,
+		"with -d: do not return before the box has ended, for a service manager, which "
+		"is told when the box runs: see `carrel unit`"),
 	OPT_CALL(0, "restart", parse_restart, "on-failure:N",
 		"with -d: start it again when it fails, at most N times",
 		.stems = "on-failure:"),

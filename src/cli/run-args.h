@@ -21,7 +21,7 @@ struct run_args {
 	const char *client; /* which client; NULL: the one "mine" names */
 	const char *record;
 	bool dry, yes, json;
-	bool detach;
+	bool detach, foreground;
 	unsigned int restarts; /* after failures, at most */
 };
 
@@ -31,6 +31,10 @@ extern const struct opt run_opts[];
 
 /* Take what is left of the command line: the agent's further arguments, or a command. */
 void run_args_line(struct run_args *a, int argc, char **argv);
+
+/* Plan what was asked, and say what is wrong with it; 0 or the exit code. */
+struct plan;
+int run_args_plan(struct run_args *a, const struct plan **ret);
 
 /* Print the plan of what was asked, as text or JSON; the exit code. */
 int run_args_show(struct run_args *a);

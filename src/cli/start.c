@@ -17,6 +17,7 @@
 #include "state/agreed.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/notify.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -87,19 +88,26 @@ static void note_untrusted(const struct agent_result *agent)
 			str_visible(agent->untrusted->path)));
 }
 
-int run_args_show(struct run_args *a)
+int run_args_plan(struct run_args *a, const struct plan **ret)
 {
 	struct agent_result agent = { 0 };
 	struct fault f = { 0 };
-	const struct plan *plan = NULL;
 	int code = load_agent(a, true, &agent);
 
 	if (code)
 		return code;
-	if (run_plan(run_new(&a->request), RUN_TO_SHOW, &plan, &f) < 0)
+	if (run_plan(run_new(&a->request), RUN_TO_SHOW, ret, &f) < 0)
 		return cmd_fail(&f);
 	note_untrusted(&agent);
-	return print_plan(plan, a->json);
+	return 0;
+}
+
+int run_args_show(struct run_args *a)
+{
+	const struct plan *plan = NULL;
+	int code = run_args_plan(a, &plan);
+
+	return code ? code : print_plan(plan, a->json);
 }
 
 /* Any value except 0 and the empty one: whoever set it wants nothing to start. */
@@ -307,12 +315,24 @@ static void set_terminal(struct request *r)
  */
 static int waits_for_name = -1;
 
+static bool has_begun; /* the box ran at least once */
+
+/* A service manager's way to know. */
+static void tell_manager(const char *name)
+{
+	notify(mem_printf("READY=1\nSTATUS=carrel attach %s", name));
+	if (!has_begun)
+		cmd_note(mem_printf("%s runs: carrel attach %s", name, name));
+	has_begun = true;
+}
+
 /* The box runs: from now on nothing of the terminal or the caller's session is used. */
 static void leave_terminal(const char *name)
 {
 	const char *line = mem_printf("%s\n", name);
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
+	has_begun = true;
 	if (waits_for_name < 0)
 		return;
 	setsid();
@@ -380,7 +400,9 @@ static int start_box(struct run_args *a, const struct agent_result *agent, bool 
 	const struct run_options options = { .record = again_ ? NULL : a->record,
 		.note = cmd_note,
 		.again = a->detach ? NULL : again(a),
-		.detached = a->detach ? leave_terminal : NULL };
+		.detached = !a->detach  ? NULL
+			: a->foreground ? tell_manager
+					: leave_terminal };
 	struct run *run = run_new(&a->request);
 	struct fault f = { 0 };
 	int code = 0;
@@ -404,6 +426,8 @@ static int check_args(const struct run_args *a, struct fault *f)
 	}
 	if (a->restarts && !a->detach)
 		return fault_set(f, 0, "--restart is for a box that is started with -d");
+	if (a->foreground && !a->detach)
+		return fault_set(f, 0, "--foreground is for a box that is started with -d");
 	return 0;
 }
 
@@ -418,7 +442,7 @@ int run_args_start(struct run_args *a)
 		return run_args_show(a);
 	if (check_args(a, &f) < 0)
 		return cmd_fail(&f);
-	if (a->detach && (code = fork_supervisor()) >= 0)
+	if (a->detach && !a->foreground && (code = fork_supervisor()) >= 0)
 		return code;
 	code = load_agent(a, false, &agent);
 	if (code)
@@ -426,8 +450,7 @@ int run_args_start(struct run_args *a)
 	if (a->detach)
 		set_terminal(&a->request);
 	code = start_box(a, &agent, false, &result);
-	for (unsigned int tries = 0;
-		a->detach && waits_for_name < 0 && begins_again(a, &result, code, tries);
+	for (unsigned int tries = 0; has_begun && begins_again(a, &result, code, tries);
 		tries++) {
 		result = (struct run_result){ 0 };
 		code = start_box(a, &agent, true, &result);

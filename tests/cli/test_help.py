@@ -12,7 +12,7 @@ import pexpect
 import pytest
 
 BOX_OPTIONS = ["-n", "--dry-run", "-y", "--yes", "--json", "-m", "--manifest",
-               "-d", "--detach", "--restart", "--headless", "--prompts", "--events", "--workspace", "--overlay", "--over", "--mount", "--env",
+               "-d", "--detach", "--foreground", "--restart", "--headless", "--prompts", "--events", "--workspace", "--overlay", "--over", "--mount", "--env",
                "--network", "--allow", "--deny", "--proxy", "--ask", "--port", "--service", "--protect", "--hide", "--limit", "--name", "--uid", "--engine", "--record",
                "--no-git-config", "--nest"]  # fmt: skip
 
@@ -35,6 +35,7 @@ COMMANDS = {
     "stop": ["-t", "--time"],
     "restart": ["-t", "--time"],
     "wait": [],
+    "unit": ["-m", "--manifest", "--workspace", "--name"],
     "diff": ["--stat", "--name-only", "--json", "--format", "--export", "--now", "--git",
              "--color", "--no-pager"],
     "apply": ["--check", "--include-protected", "--as-branch", "--json"],
