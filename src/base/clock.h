@@ -1,10 +1,10 @@
 /*
- * base/clock.h - how late it is
+ * base/clock.h - the monotonic clock
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
-/* Milliseconds of a clock that nobody sets. */
+/* The monotonic clock in milliseconds: setting the system's time does not change it. */
 long long clock_ms(void);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * base/diff.c - the greedy algorithm of E. Myers, "An O(ND) Difference Algorithm" (1986)
  *
- * Lines are compared by their hash first. The common beginning and end are cut off before. A
- * middle that differs in more than MOST_EDITS lines is shown as replaced whole, because time
- * and memory grow with the square of that number.
+ * The common beginning and end are skipped. Lines are compared by their hash first. If the
+ * middle differs in more than MOST_EDITS lines, it is shown as replaced entirely, because
+ * time and memory grow with the square of that number.
  */
 #include "base/diff.h"
 #include "base/mem.h"
@@ -202,7 +202,7 @@ const long *diff_match(const char *old, size_t old_n, const char *new, size_t ne
 
 /* ---- showing ---- */
 
-/* A tab may stand as it is; everything else that is not visible may not. */
+/* A tab is printed as it is; other invisible characters are escaped. */
 static void add_visible(struct str *out, const char *p, size_t n)
 {
 	for (const char *end = p + n; p < end;) {

@@ -21,7 +21,7 @@ void diff_add(struct str *out, const char *old, size_t old_n, const char *new, s
 
 struct diff_how {
 	const char *indent; /* or NULL */
-	bool exact;         /* every byte as it is and no line cut, to be applied later */
+	bool exact;         /* no byte changed and no line cut: can be applied */
 	bool colour;        /* as git colours it */
 };
 void diff_add_how(struct str *out, const char *old, size_t old_n, const char *new, size_t new_n,
@@ -32,8 +32,8 @@ void diff_count(const char *old, size_t old_n, const char *new, size_t new_n, si
 	size_t *ret_removed);
 
 /*
- * Which line of `new` each line of `old` is: a number, or -1 where it is in none. A line that
- * has no end is another than the same with one.
+ * Map each line of `old` to the same line of `new`, or to -1 if `new` does not have it. A line
+ * without a newline differs from the same line with one.
  */
 const long *diff_match(const char *old, size_t old_n, const char *new, size_t new_n);
 

@@ -28,8 +28,8 @@ int fault_set(struct fault *f, int err, const char *fmt, ...)
 int fault_fix(struct fault *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Add what to do when too many of the user's descriptors are on their way to other processes
- * (ETOOMANYREFS). For any other errno nothing is added. Returns as above.
+ * For ETOOMANYREFS (too many of the user's descriptors are in flight between processes), add
+ * what to do. Any other fault stays as it is. Returns what fault_set() returned.
  */
 int fault_in_flight(struct fault *f);
 

@@ -60,12 +60,15 @@ char *fd_read_bytes(int fd, size_t max, size_t *ret_n);
 const char *fd_real_path(const char *path);
 
 /*
- * When the file was made, which nobody can set; -1: the file system does not say. Links are not
+ * The file's birth time, which nobody can change; -1: the file system has none. Links are not
  * followed.
  */
 long long fd_born_ms(const char *path);
 
-/* Are both on one mount, so that a rename between them is possible? 0: or it is not known. */
+/*
+ * 1: both are on one mount, so a file can be renamed from one to the other. 0: they are not, or
+ * the kernel does not say.
+ */
 int fd_same_mount(int a, int b);
 
 /* openat2(2) with RESOLVE_* flags; no libc has a wrapper. -1 and errno on failure. */

@@ -9,7 +9,7 @@
 /* 64 hex digits, in lower case. */
 const char *hash_hex(const void *bytes, size_t n);
 
-/* The same of all that can be read from fd, from where it stands; NULL and errno. */
+/* The same for the rest of an open file, from its current offset; NULL and errno. */
 const char *hash_fd(int fd);
 
 /* 40 hex digits: the name of a blob with these bytes in a git repository. */

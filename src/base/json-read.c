@@ -1,5 +1,5 @@
 /*
- * base/json-read.c - reading JSON with comments, and where everything stood
+ * base/json-read.c - read JSON with comments, and keep the position of every value
  *
  * Theory of operation. A first pass checks that the text is UTF-8 without NUL, so that nothing
  * later has to. A second pass reads the values, with one function for each kind. It recurses

@@ -1,5 +1,5 @@
 /*
- * base/json-read.h - reading JSON with comments, and where everything stood
+ * base/json-read.h - read JSON with comments, and keep the position of every value
  *
  * Written by hand because a complaint about a manifest must say line and column of any
  * key or value, find a key that stands twice, and cost next to nothing at every start; no

@@ -65,7 +65,7 @@ int mem_rest(struct pollfd *fds, unsigned int n, int ms);
 		(vec)->v[(vec)->n++] = (item);                                      \
 	} while (0)
 
-/* Reserve room for n, where about so many elements are certain. */
+/* Reserve room for n elements, when about so many are certain to come. */
 #define vec_reserve(vec, n_)                                    \
 	do {                                                    \
 		(vec)->v = mem_alloc((n_) * sizeof(*(vec)->v)); \

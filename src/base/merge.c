@@ -1,10 +1,10 @@
 /*
  * base/merge.c - three-way merge by lines
  *
- * The base is matched with either version (base/diff.h). Where a line of the base is in both,
- * the three are in step. Between two such lines each version has a stretch of its own: if only
- * one of them differs from the base, that one is taken; if both differ and are not alike, it
- * is a conflict.
+ * The base is compared with each version (base/diff.h). A line of the base that both versions
+ * kept is a point where all three agree. Between two such points each version has a stretch of
+ * its own. If only one of them differs from the base, the merge takes that one. If both differ
+ * from the base and from each other, it is a conflict.
  */
 #include "base/merge.h"
 #include "base/diff.h"
@@ -65,7 +65,7 @@ static void take(struct str *out, const struct stretch *s)
 		str_addn(out, p, n);
 }
 
-/* One stretch between lines that all three have. */
+/* Merge one stretch between two lines that all three have. */
 static bool join(struct str *out, const struct stretch *base, const struct stretch *ours,
 	const struct stretch *theirs)
 {

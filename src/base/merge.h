@@ -1,5 +1,5 @@
 /*
- * base/merge.h - two changed versions of a text and what both began as, made into one
+ * base/merge.h - merge two changed versions of a text, given their common base
  */
 #ifndef BASE_MERGE_H
 #define BASE_MERGE_H
@@ -15,9 +15,9 @@ struct merge_text {
 };
 
 /*
- * Add the merged text to *ret. False: both changed the same lines, or lines next to each
- * other, in different ways; or one of the three is no text, as it has a NUL. *ret is then
- * worth nothing.
+ * Add the merged text to *ret. False: both changed the same or neighbouring lines in different
+ * ways, or one of the three contains a NUL and so is not text. The contents of *ret are then
+ * undefined.
  */
 bool merge_texts(const struct merge_text *base, const struct merge_text *ours,
 	const struct merge_text *theirs, struct str *ret);

@@ -14,8 +14,8 @@ ssize_t sock_send(int socket, const void *bytes, size_t size, const int *fds, si
 	int flags);
 
 /*
- * Receive one packet, and what it carries: *ret_n descriptors, SOCK_FDS at most, all of them
- * close-on-exec and the caller's. As recvmsg(2).
+ * Receive one packet with *ret_n descriptors, SOCK_FDS at most. They are close-on-exec and
+ * belong to the caller. As recvmsg(2).
  */
 ssize_t sock_receive(int socket, void *bytes, size_t size, int fds[SOCK_FDS], size_t *ret_n,
 	int flags);

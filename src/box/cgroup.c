@@ -43,7 +43,7 @@
 #define OURS   "carrel" /* below a delegated group: where its processes are moved to */
 
 enum {
-	LEAVE_MS = 1000,  /* how long to wait for the last process of a dead box */
+	LEAVE_MS = 1000,  /* time to wait for the last process of a dead box */
 	MOVE_TRIES = 8,   /* processes may be born while they are moved */
 	MOST_SWEPT = 512, /* of old groups, at one start */
 	CPU_PERIOD = 100000,
@@ -88,7 +88,7 @@ void cgroup_sweep(const char *dir)
 		closedir(d);
 }
 
-/* Move every process of dir into a group below it, since only then dir can have controllers. */
+/* Move every process of dir into a group below it: only then can dir have controllers. */
 static int move_down(const char *dir)
 {
 	const char *ours = path_join(dir, OURS);
@@ -155,7 +155,7 @@ int cgroup_make(const struct cgroup_facts *facts, struct cgroup *ret, struct fau
 		return no_group(facts, rc, f);
 	cgroup_sweep(facts->dir);
 	c.path = path_join(facts->dir, mem_printf(PREFIX "%d", (int)getpid()));
-	remove_both(c.path); /* of a box that this supervisor had before */
+	remove_both(c.path); /* left by an earlier box of this supervisor */
 	if (mkdir(c.path, 0755) < 0 || mkdir(path_join(c.path, LEAF), 0755) < 0)
 		rc = -errno;
 	if (rc == 0)
@@ -235,7 +235,7 @@ int cgroup_limit(struct cgroup *c, const struct plan *p, pid_t init, struct faul
 	for (int i = 0; i < CGROUP_EVENTS; i++)
 		c->events[i] = openat(AT_FDCWD, path_join(c->path, event_files[i]),
 			O_RDONLY | O_CLOEXEC);
-	cgroup_count(c, &unused); /* poll(2) tells of changes since the last read */
+	cgroup_count(c, &unused); /* poll(2) reports changes since the last read */
 	return 0;
 }
 
@@ -294,7 +294,7 @@ bool cgroup_use(const char *path, struct cgroup_use *ret)
 
 /* --- removing it ----------------------------------------------------------------- */
 
-/* init may still be taking its mounts down; cgroup.events tells when it is gone. */
+/* The kernel may still be removing init's mounts; cgroup.events says when init is gone. */
 static void await_empty(const char *path)
 {
 	const long long until = clock_ms() + LEAVE_MS;
@@ -321,7 +321,7 @@ void cgroup_remove(struct cgroup *c)
 {
 	for (int i = 0; i < CGROUP_EVENTS; i++)
 		fd_close(&c->events[i]);
-	if (c->leaf >= 0) { /* a scope is systemd's to remove */
+	if (c->leaf >= 0) { /* systemd removes a scope */
 		await_empty(c->path);
 		remove_both(c->path);
 	}

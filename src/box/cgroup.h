@@ -1,13 +1,12 @@
 /*
  * box/cgroup.h - the control group of a box
  *
- *	cgroup_make(&facts, &c, f);       before the clone: *c.leaf* is where init is to begin
- *	cgroup_limit(&c, plan, init, f);  the plan's limits hold from here on
+ *	cgroup_make(&facts, &c, f);       before the clone: init begins in c.leaf
+ *	cgroup_limit(&c, plan, init, f);  set the plan's limits
  *	cgroup_count(&c, &counts);        whenever cgroup_poll() says so, and at the end
  *	cgroup_remove(&c);                the box is dead
  *
- * A box on a machine without delegated groups has CGROUP_ABSENT, for which all of these do
- * nothing.
+ * A box on a machine without delegated groups has CGROUP_ABSENT, and all of these do nothing.
  */
 #ifndef BOX_CGROUP_H
 #define BOX_CGROUP_H
@@ -19,7 +18,7 @@ struct cgroup_facts;
 struct fault;
 struct plan;
 
-enum { CGROUP_EVENTS = 2 }; /* files that tell of limits which were reached */
+enum { CGROUP_EVENTS = 2 }; /* files that report limits that were reached */
 
 struct cgroup {
 	const char *path; /* of the group with the limits; NULL: there is none (yet) */
@@ -39,12 +38,12 @@ struct cgroup_counts {
 };
 
 /*
- * Make a group below facts->dir and remove those that killed supervisors left there. If the
- * way is systemd's, or there is none, *ret is CGROUP_ABSENT.
+ * Make a group below facts->dir, and remove those that killed supervisors left there. If
+ * systemd makes the group, or nothing can, *ret is CGROUP_ABSENT.
  */
 int cgroup_make(const struct cgroup_facts *facts, struct cgroup *ret, struct fault *f);
 
-/* Set the limits. By systemd's way, this is where init is moved into a scope. */
+/* Set the limits. If systemd makes the group, this moves init into a scope. */
 int cgroup_limit(struct cgroup *c, const struct plan *p, pid_t init, struct fault *f);
 
 /* Read the counts. Those that cannot be read any more keep their value. */
@@ -54,7 +53,9 @@ void cgroup_count(const struct cgroup *c, struct cgroup_counts *counts);
 struct pollfd;
 void cgroup_poll(const struct cgroup *c, struct pollfd *fds);
 
-/* Remove the group once its last process is gone; a late one is left to the next box. */
+/*
+ * Remove the group once its last process is gone. If that takes too long, the next box does it.
+ */
 void cgroup_remove(struct cgroup *c);
 
 /* Remove groups below dir whose supervisors are gone. */
@@ -64,7 +65,7 @@ void cgroup_sweep(const char *dir);
 int scope_start(const char *socket, const struct plan *p, pid_t init, const char **ret_path,
 	struct fault *f);
 
-/* What ps and others can know of a group by its path; false: it cannot be read. */
+/* Read what `carrel ps` shows of a group, by its path; false: it cannot be read. */
 struct cgroup_use {
 	unsigned long long memory;   /* bytes */
 	unsigned long long cpu_usec; /* of all processes, also those that have ended */

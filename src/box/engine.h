@@ -20,7 +20,7 @@ struct plan;
 struct stubs;
 struct termios;
 
-/* The box's ends of its standard streams; the engine takes copies, the caller closes. */
+/* The box's ends of its standard streams. The engine copies them; the caller closes its own. */
 struct box_io {
 	bool terminal;    /* make a pty in the box; in/out/err are then not used */
 	bool err_apart;   /* with a terminal: stderr is not the terminal, but `err` */
@@ -45,16 +45,16 @@ struct box {
 
 enum { BOX_EXECS = 8 };
 
-/* A further command in a box that runs. */
+/* A further command in a running box. */
 struct box_exec {
 	int number; /* names it in events and signals */
 	const char *workdir;
-	const char *const *argv; /* NULL-terminated, as is */
+	const char *const *argv; /* NULL-terminated, passed on unchanged */
 	const char *const *envp;
 	struct box_io io; /* termios is not used */
 };
 
-/* How its words begin, as the box's init gets them. */
+/* The head of the message that gives init the command's words. */
 struct box_exec_head {
 	uint32_t argc, envc;
 	uint16_t rows, cols;
@@ -84,8 +84,8 @@ struct engine {
 	const char *name;
 
 	/*
-	 * Make the box's namespaces, and nothing visible yet. init waits in them for the plan,
-	 * which the caller may make meanwhile.
+	 * Make the box's namespaces, and nothing visible yet. init waits in them for the plan;
+	 * the caller may make it meanwhile.
 	 */
 	int (*begin)(const struct frame *frame, const struct box_io *io, struct box *ret,
 		struct fault *f);
@@ -94,8 +94,8 @@ struct engine {
 	 * Build the box and start the command in it. Returns once the command's program is
 	 * running. On failure nothing is left of the box, and f->step says which step failed;
 	 * "exec" with ENOENT or EACCES means the command. The plan is in memory from mem.h, as
-	 * all plans are. Unless NULL, meanwhile is called while the box is being built, and the
-	 * command waits for it; when it fails, so does the start.
+	 * all plans are. If `meanwhile` is not NULL, it is called while the box is being built.
+	 * The command waits for it, and the start fails if it fails.
 	 */
 	int (*start)(struct box *box, const struct plan *p, box_meanwhile_fn *meanwhile,
 		void *ctx, struct fault *f);
@@ -103,12 +103,12 @@ struct engine {
 	/* Send sig to the command, or with group to its whole process group. */
 	int (*signal)(struct box *box, int sig, bool group);
 
-	/* Ask init for a TCP socket of the box's network, which comes as an event. */
+	/* Ask init for a TCP socket of the box's network. It arrives as an event. */
 	int (*socket)(struct box *box);
 
 	/*
-	 * Start a further command, confined as the first one is. The streams are copied.
-	 * Whether it could be started comes as an event.
+	 * Start a further command, confined as the first one is. The streams are copied. An
+	 * event reports whether it started.
 	 */
 	int (*exec)(struct box *box, const struct box_exec *e, struct fault *f);
 
@@ -128,8 +128,9 @@ struct engine {
 /* ---- box/engines.c ---- */
 
 /*
- * The engine of that name. NULL if this version has none, with a message that names those it
- * has. MANIFEST_ENGINES lists the same names for the manifest and the plan, which are below.
+ * The engine of that name. NULL if this version has none; the fault then lists those it has.
+ * MANIFEST_ENGINES lists the same names for the manifest and the plan, which may not include
+ * this file.
  */
 const struct engine *engine_find(const char *name, struct fault *f);
 

@@ -2,15 +2,15 @@
  * box/scope.c - have the user's systemd put a box into a scope
  *
  * Theory of operation. systemd alone may make groups in the part of the tree that it manages.
- * Its manager listens on a private socket and speaks D-Bus there, without a bus between. One
- * method call is all we need, so the few bytes of the protocol are written here rather than
- * by a library: authentication, StartTransientUnit, one answer.
+ * Its manager listens on a private socket and speaks D-Bus there without a bus. carrel needs
+ * one method call, so this file writes the few bytes itself instead of using a library:
+ * authentication, StartTransientUnit, one answer.
  *
- * The answer comes when the job is queued. The scope exists when init's own group has its
- * name, and systemd removes it with its last process.
+ * The answer arrives when the job is queued. The scope exists as soon as /proc shows init in a
+ * group of that name. systemd removes it with its last process.
  *
- * The manager is the user's own and is believed, but what it sends is bounded and awaited
- * only for a while: a box that cannot have its limits does not start.
+ * The manager belongs to the user and is trusted. Even so, the length of its messages and the
+ * time to wait for them are bounded. A box that cannot have its limits does not start.
  */
 #include "box/cgroup.h"
 #include "plan/plan.h"
@@ -34,7 +34,7 @@
 enum {
 	ANSWER_MS = 5000,
 	ANSWER_SIZE = 64 * 1024,
-	STEP_MS = 2, /* between two looks at where init is */
+	STEP_MS = 2, /* between two checks of where init is */
 	/* Of the protocol. */
 	METHOD_CALL = 1,
 	METHOD_RETURN = 2,
@@ -83,7 +83,7 @@ static void put_signature(struct str *m, const char *s)
 	str_addn(m, s, strlen(s) + 1);
 }
 
-/* Write the length of what follows `from` at `at`. */
+/* Write at `at` the length of everything after `from`. */
 static void mend_length(struct str *m, size_t at, size_t from)
 {
 	struct str length = { 0 };
@@ -92,7 +92,7 @@ static void mend_length(struct str *m, size_t at, size_t from)
 	memcpy(m->p + at, length.p, length.len);
 }
 
-/* Begin an array of structs: returns where its length goes. */
+/* Begin an array of structs. Returns the offset of its length. */
 static size_t open_array(struct str *m)
 {
 	put_32(m, 0);
@@ -224,7 +224,7 @@ static uint32_t get_32(const char *at)
 	return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
-/* One message. *ret_text is the text that its body begins with, if it is an error. */
+/* Read one message. If it is an error, *ret_text is the text at the start of its body. */
 static int read_message(int s, long long until, int *ret_type, const char **ret_text)
 {
 	char head[HEAD], *rest;
@@ -266,7 +266,7 @@ static int dial_manager(const char *path)
 	return take_fd(&s);
 }
 
-/* The user id as text, in hexadecimal digits, is all the proof that the manager asks for. */
+/* The manager asks for no other proof than the user id as text, in hexadecimal digits. */
 static void write_greeting(struct str *m)
 {
 	const char *id = mem_printf("%u", geteuid());
@@ -278,7 +278,7 @@ static void write_greeting(struct str *m)
 	str_add(m, "\r\nBEGIN\r\n");
 }
 
-/* 0: the job is queued. *ret_text says what systemd has against it. */
+/* 0: the job is queued. Otherwise *ret_text is systemd's own error message. */
 static int call(const char *socket, const char *unit, const struct plan *p, pid_t init,
 	bool go_on, const char **ret_text)
 {

@@ -497,8 +497,8 @@ static int after_kill(void *unused)
 }
 
 /*
- * With a copy of the memory, which may be in any state: what goes wrong there must not keep the
- * stubs from being removed.
+ * The new process has a copy of the memory, which may be in any state: if it crashes, the stubs
+ * must still be removed.
  */
 static void follow_kill(const struct stubs *s)
 {

@@ -45,9 +45,9 @@ int stubs_make(const struct plan *p, int pidfd, struct stubs **ret, struct fault
 const char *const *stubs_remove(struct stubs *s);
 
 /*
- * What else is to be done when the supervisor was killed, once the box is dead and before its
- * stubs are removed. It is done in a process of its own, with a copy of the supervisor's memory
- * and without its descriptors. To be said before stubs_make(). A box without stubs has no
+ * Set what else to do if the supervisor is killed. The janitor calls it once the box is dead
+ * and before the stubs are removed, in a process of its own, with a copy of the supervisor's
+ * memory and without its descriptors. Call this before stubs_make(). A box without stubs has no
  * janitor.
  */
 void stubs_when_killed(void (*then)(void));

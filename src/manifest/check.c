@@ -48,7 +48,7 @@ static void add_problem(problems *bad, const struct manifest_file *file, struct 
 	add_fix(bad, file, field);
 }
 
-/* At most about so many bytes, in whole characters. */
+/* Shorten a text to about so many bytes, at the end of a character. */
 static const char *shorten(const char *text, size_t most)
 {
 	size_t n = most;

@@ -1,8 +1,8 @@
 /*
  * manifest/compose.c - one agent from two files and a chain of `extends`
  *
- * Composing is done on trees, so that every value keeps the file and line it was written
- * at, and a relative path the directory it is relative to.
+ * Trees are composed, not structs. So every value keeps the file and line where it was written,
+ * and a relative path keeps the directory it is relative to.
  */
 #include "manifest/keys.h"
 #include "manifest/manifest.h"
@@ -84,7 +84,7 @@ static bool has_text(const struct json_value *list, const struct json_value *ite
 	return false;
 }
 
-/* The elements of base, then those of over that base does not have. */
+/* The elements of base, then those elements of over that base does not have. */
 static const struct json_value *join_lists(const struct json_value *base,
 	const struct json_value *over)
 {

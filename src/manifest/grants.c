@@ -6,10 +6,10 @@
  * element is one more line.
  *
  * The author of the manifest may want the lines to mislead. So every text passes str_visible().
- * What could be taken for something else (a string for an object, a key for a path) is quoted.
- * Long text is cut, but its length and hash stay, so a change anywhere in it changes the line.
- * What touches the machine or the network is never cut, because the end of a path or of a
- * command is what counts.
+ * A text that could be mistaken for something else (a string for an object, a key for a path)
+ * is quoted. Long text is cut, but its length and hash stay, so a change anywhere in it changes
+ * the line. Text about the machine or the network is never cut, because the end of a path or of
+ * a command is what counts.
  */
 #include "manifest/grants.h"
 #include "base/hash.h"

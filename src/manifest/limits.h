@@ -8,7 +8,7 @@
  *	X(name, type, most, such, plan, key)
  *
  *	type	KEY_COUNT, KEY_SIZE, KEY_TIME or KEY_NUMBER (manifest/keys.h)
- *	most	the largest value, as one writes it: what the kernel or our arithmetic can take
+ *	most	the largest value, as one writes it: more would overflow in the kernel or here
  *	such	what --limit expects; `most` is added to it
  *	plan	what the value in a plan means
  *	key	the documentation of the manifest's key

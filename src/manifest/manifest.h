@@ -3,12 +3,12 @@
  *
  * carrel.json ─▶ tree, checked against the key table ─▶ one agent composed ─▶ struct agent
  *
- * Two files are read: the project's and, under it, the user's own. An agent of the project
- * wins whole over the user's of the same name; `extends` composes one from another. A name in
- * an agent's whitelist is looked for in the library of the file that wrote it down, then in
- * the other. When the form of a file is wrong, the reader reports every mistake of form and
- * every name that nobody declares, each with its file, line and column. Nothing here prints,
- * and nothing is started before all of it is right.
+ * Two files are read: the project's and, under it, the user's own. An agent of the project wins
+ * whole over the user's of the same name; `extends` composes one from another. A name in an
+ * agent's whitelist is looked up in the library of the file that contains the name, then in the
+ * other. When the form of a file is wrong, the reader reports every mistake of form and every
+ * name that nobody declares, each with its file, line and column. Nothing here prints. Nothing
+ * starts as long as anything in the manifest is wrong.
  */
 #ifndef MANIFEST_MANIFEST_H
 #define MANIFEST_MANIFEST_H

@@ -154,7 +154,7 @@ static void write_map(struct json *j, const struct key *k)
 
 static void write_type(struct json *j, const struct key *k);
 
-/* A number as ever, or the same as text with a question mark. */
+/* A number, or the same number as text with a question mark. */
 static void write_optional(struct json *j, const struct key *k)
 {
 	static const char *const patterns[] = {

@@ -2,7 +2,7 @@
  * plan/brief.c - the short form of a plan: what a person must know before a start
  *
  * What runs, where it may write, what it can reach, with which login, whether the client asks,
- * and the box's name. It also has all that somebody asked for beyond the defaults: mounts,
+ * and the box's name. It also shows everything that was asked for beyond the defaults: mounts,
  * variables, ssh hosts, ports. plan_print() shows the rest.
  */
 #include "plan/plan.h"

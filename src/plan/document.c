@@ -34,7 +34,7 @@
 	FIELD(name_, TEXT, about_, .list = true, .put = put_names, AT(type, member), \
 		##__VA_ARGS__)
 
-/* What every put function is called with. */
+/* The arguments of every put function. */
 #define PUT struct json *j, const struct field *f, const void *of, enum document_for whom
 
 /* ---- values at a place in a struct ---- */

@@ -20,7 +20,7 @@
 enum {
 	DEFAULT_PIDS = 4096,
 	MOST_FILES = 64 * 1024,
-	LEAST_LEFT = 320, /* of the user's open files: more than one message can carry */
+	LEAST_LEFT = 320, /* open files left to the user: more than one message carries */
 };
 
 static const struct {

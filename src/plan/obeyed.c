@@ -187,7 +187,7 @@ const struct obeyed obeyed_all[] = {
 		"npmrc(5)" },
 	{ "bunfig.toml", FILE_, REPORTED, "Bun", "runs what its preload names",
 		"https://bun.sh/docs/runtime/bunfig" },
-	/* What names the directory that a language's programs come from. */
+	/* Files that name the directory of a language's programs. */
 	{ "rust-toolchain.toml", FILE_, REPORTED, "rustup",
 		"runs cargo and rustc from where its path says",
 		"https://rust-lang.github.io/rustup/overrides.html" },
@@ -196,7 +196,9 @@ const struct obeyed obeyed_all[] = {
 		"https://rust-lang.github.io/rustup/overrides.html" },
 	{ ".tool-versions", FILE_, REPORTED, "asdf", "runs tools from where a path: in it says",
 		"https://asdf-vm.com/manage/configuration.html" },
-	/* What an interpreter or a language server runs when it starts in the directory. */
+	/*
+	 * Files that an interpreter or a language server runs when it starts in the directory.
+	 */
 	{ "hie.yaml", FILE_, REPORTED, "Haskell Language Server",
 		"runs the program that it names", "the manual of hie-bios, Bios" },
 	{ ".ghci", FILE_, REPORTED, "GHCi", "runs it when it starts there",

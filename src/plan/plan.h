@@ -39,8 +39,9 @@ enum place_kind {
 			  a copy that the box may write */
 	PLACE_STUB,    /* a name that is absent and must stay so: box/stubs.h */
 	PLACE_HIDE,    /* an empty file or directory, read-only, on top of what is there */
-	PLACE_SEAL, /* a path of the box itself, with all in it, mounted over itself: after all
-		       others, so that what is in it can be made first; read-only unless rw */
+	PLACE_SEAL, /* a path of the box and everything below it, mounted over itself;
+		       read-only unless rw. It comes after all other places, so that they can
+		       be made first */
 };
 
 struct place {
@@ -77,7 +78,7 @@ struct place {
 			* box writes is in `source` and the directory below stays as it is */
 	bool optional; /* SEAL, HIDE: skipped on kernels that lack it */
 	bool early;    /* part of the frame: init makes it before there is a plan */
-	mode_t mode;   /* of what the engine makes */
+	mode_t mode;   /* the mode of what the engine makes */
 };
 typedef VEC(struct place) place_vec;
 
@@ -94,8 +95,8 @@ struct plan_env {
 enum seccomp_program { SECCOMP_STRICT, SECCOMP_NEST };
 
 /*
- * What is known of a box before anything was looked up: enough to make its namespaces, which
- * happens during the survey.
+ * What is known about a box before anything was looked up. It is enough to make the box's
+ * namespaces while the host is surveyed.
  */
 struct frame {
 	const char *engine;  /* builds the box; a name of MANIFEST_ENGINES */
@@ -112,8 +113,8 @@ struct frame {
 	unsigned long long scratch, scratch_inodes; /* of the box's own file system */
 	unsigned long long watches; /* inotify watches of its programs; 0: no limit */
 	struct cgroup_facts cgroup;
-	place_vec early; /* /proc and /dev: nothing else can be put there, so init can make them
-			    before there is a plan. All of them are in the plan as well. */
+	place_vec early; /* /proc and /dev: nothing else can be put there, so init can make
+			    them before there is a plan. The plan contains them as well. */
 };
 
 struct plan {

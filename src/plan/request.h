@@ -115,20 +115,24 @@ struct part {
 	const char *const
 		*own_dirs; /* in it, private to the project; NULL-terminated, or NULL */
 	const char *const *own_files; /* the same, files */
-	const char *const *traces;    /* in it: tells of other projects, and is not seen; a new
-				       * one goes to the end, see make_hiding() */
+	const char *const *traces;    /*
+				       * in it: names that would reveal other projects, and are
+				       * hidden; add new ones at the end, see make_hiding()
+				       */
 	bool whole;          /* all of it is private: nothing of the user's is visible */
 	const char *plugins; /* in it: names directories elsewhere (host/dotfiles.h); or NULL */
-	const char *const *notes; /* in it: what the client notes down about itself (counters,
-				   * its own id), and neither runs nor obeys; or NULL */
+	const char *const *notes; /*
+				   * in it: notes of the client about itself (counters, its own
+				   * id), which it neither runs nor obeys; or NULL
+				   */
 };
 
-/* A file on top of a part, even if an earlier box left another one: a login, for example. */
+/* A file on top of a part. It replaces one that an earlier box left: a login, for example. */
 struct part_file {
 	const char *part, *name, *text;
 };
 
-/* A directory of the user's that the box sees and changes on a layer of its own. */
+/* A directory of the user's. The box sees it, and changes it on a layer of its own. */
 struct request_overlay {
 	const char *target;
 	name_vec lowers;       /* of the host, the topmost first */

@@ -98,9 +98,10 @@ static const char *shown(const struct place *bind)
 }
 
 /*
- * Can the box do what the rule forbids, at this place? What a layer takes never reaches the
- * host, and `carrel apply` refuses protected names. So a layer has only what was asked for by
- * name, and no pins or stubs: a pin would lead around the layer, to the host's own directory.
+ * Could the box break the rule at this place? Changes on a layer never reach the host by
+ * themselves, and `carrel apply` refuses protected names. So a layer gets only the rules that
+ * were asked for by name, and no pins or stubs: a pin would lead around the layer, to the
+ * host's own directory.
  */
 static bool is_laid(const struct rule *rule, const struct place *bind)
 {
@@ -243,7 +244,7 @@ int plan_add_rules(const struct host *h, struct plan *p, struct fault *f)
 
 	vec_each(rule, &h->rules)
 		most += rule->trail.n;
-	vec_reserve(&masks, most); /* mostly each rule is on one bind */
+	vec_reserve(&masks, most); /* usually each rule is on one bind */
 	for (size_t i = 0; i < n; i++) {
 		struct place bind = p->places.v[i];
 

@@ -1,8 +1,8 @@
 /*
  * plan/sandbox.c - a text that tells the agent about its box
  *
- * It is made from the plan, so it is true. An agent that knows why something fails asks for it
- * instead of trying ways around it.
+ * The text is made from the plan, so it is correct. An agent that knows why something fails
+ * asks for permission instead of trying ways around it.
  */
 #include "plan/internal.h"
 #include "plan/plan.h"

@@ -1,7 +1,8 @@
 /*
  * plan/ssh-hosts.c - hosts to log in to, with keys that stay outside
  *
- * The only socket of the host in a box: that of an agent that has nothing but these keys.
+ * The socket of the ssh agent is the only socket of the host in a box. That agent has these
+ * keys and nothing else.
  */
 #include "plan/internal.h"
 #include "plan/host.h"

@@ -1,28 +1,25 @@
 /*
- * supervise/asciicast.c - what the terminal showed, as an asciicast v2 file
+ * supervise/asciicast.c - record a terminal's output as an asciicast v2 file
  *
- * Theory of operation. The file is lines of JSON: a header, then events [time,
- * type, text], where "o" is output and "r" a new size. Events are put together in
- * one buffer, which is written when it is full, a second after its first event, or at the
- * end: a SIGKILL loses a second, and a busy screen costs one write per 64 KB.
+ * Theory of operation. The file is lines of JSON: a header, then events [time, type, text],
+ * where "o" is output and "r" a new size. Events are collected in one buffer. It is written
+ * when it is full, a second after its first event, or at the end. So a SIGKILL loses one
+ * second, and a busy screen costs one write per 64 KB.
  *
- * The buffer holds whole lines only: an event is made from a slice of bytes so
- * short that, escaped at its longest, it fits. So each write ends at the end of a
- * line, and when one fails half way the file is cut back to the last whole line:
- * what is there can be played.
+ * The buffer holds whole lines only: the bytes of one event are so few that they fit even if
+ * all of them are escaped. So each write ends at the end of a line. If a write fails half way,
+ * the file is cut back to the last whole line and can still be played.
  *
- * JSON is Unicode, a pty is bytes, and a read ends anywhere. A small decoder takes
- * one byte at a time; an unfinished character stays in the stream until its rest
- * comes. What cannot be UTF-8 becomes U+FFFD, once for each maximal part, as the
- * Unicode standard advises and most decoders do. All control characters, also
- * DEL and U+0080-U+009F, are written as escapes, so showing the file itself with
- * `cat` drives no terminal.
+ * JSON is Unicode, a pty has bytes, and a read may end in the middle of a character. A small
+ * decoder takes one byte at a time and keeps an incomplete character until the rest arrives.
+ * Bytes that are not UTF-8 become U+FFFD, once for each maximal part, as the Unicode standard
+ * advises and most decoders do. All control characters, also DEL and U+0080-U+009F, are written
+ * as escapes, so showing the file itself with `cat` drives no terminal.
  *
- * An existing file is refused, not overwritten: `--record` with a slip of the
- * finger must not cost a source file, and a box that ran here before may have put
- * a link or a FIFO under the expected name. A file that is empty, regular, ours and
- * has no other name loses nothing: it is taken. A new one has mode 0600, because a
- * session shows secrets.
+ * An existing file is refused, not overwritten: a typing error after `--record` must not
+ * destroy a source file, and an earlier box may have put a link or a FIFO under the expected
+ * name. An empty regular file is accepted if it is ours and has no other name, because nothing
+ * is lost. A new file has mode 0600, because a session may show secrets.
  *
  * Times are from CLOCK_MONOTONIC: a corrected wall clock does not disturb the replay.
  * Nothing here allocates after record_open().
@@ -43,7 +40,10 @@
 enum {
 	RECORD_BUFFER = 64 * 1024,
 	RECORD_PAGE = 4096,
-	/* Bytes in one event: each grows to 6 at most ("\u001b"), and the rest is short. */
+	/*
+	 * Bytes of output in one event: each becomes at most 6 ("\u001b"); the rest of the line
+	 * is short.
+	 */
 	RECORD_SLICE = 8 * 1024,
 	RECORD_EVENT = 6 * RECORD_SLICE + 128,
 	/* Bytes of each text in the header. */
@@ -68,7 +68,7 @@ static bool is_live(const struct record *r)
 	return r->buf && !r->error;
 }
 
-/* Room is the business of whoever begins an event or the header. */
+/* The caller that begins an event or the header has checked that there is room. */
 static void put(struct record *r, const char *bytes, size_t n)
 {
 	memcpy(r->buf + r->len, bytes, n);
@@ -107,7 +107,7 @@ static void put_unknown(struct record *r)
 	put(r, "\xef\xbf\xbd", 3);
 }
 
-/* How many bytes a character has that begins with c; 0 when none does. */
+/* The length of a character that begins with c; 0: no character does. */
 static unsigned int utf8_size(unsigned char c)
 {
 	if (c < 0x80)
@@ -118,8 +118,8 @@ static unsigned int utf8_size(unsigned char c)
 }
 
 /*
- * May c come next? The second byte is what keeps out overlong forms, surrogates
- * and what is above U+10FFFF.
+ * May c come next? The second byte decides whether the form is overlong, a surrogate or above
+ * U+10FFFF.
  */
 static bool continues(const struct record_stream *s, unsigned char c)
 {
@@ -167,7 +167,7 @@ static void put_byte(struct record_stream *s, unsigned char c)
 	}
 }
 
-/* What is unfinished will not be finished any more. */
+/* The unfinished character will never be complete. */
 static void put_unfinished(struct record_stream *s)
 {
 	if (s->have)
@@ -175,7 +175,7 @@ static void put_unfinished(struct record_stream *s)
 	s->have = 0;
 }
 
-/* Write the buffer, and be left with whole lines in the file even when that fails. */
+/* Write the buffer. If that fails, the file still has whole lines only. */
 static void flush(struct record *r)
 {
 	size_t done = 0;
@@ -194,10 +194,10 @@ static void flush(struct record *r)
 		r->good += (size_t)(last + 1 - r->buf);
 	r->len = 0;
 	if (r->error && ftruncate(r->fd, (off_t)r->good) < 0)
-		return; /* there is nobody to tell beyond what the error tells */
+		return; /* nobody reads this result; the error is reported already */
 }
 
-/* Begin an event; returns where, so that one without text can be taken back. */
+/* Begin an event. Returns its position, so that an event without text can be removed. */
 static size_t begin(struct record *r, char type)
 {
 	unsigned long long t = now(), us = (t - r->began) / 1000;
@@ -220,7 +220,9 @@ static void end(struct record *r)
 	put_text(r, "\"]\n");
 }
 
-/* How many bytes at p stand for themselves: most of a screen, and quick to copy. */
+/*
+ * The number of bytes at p that need no escape. These are most of a screen, and quick to copy.
+ */
 static size_t plain_run(const char *p, size_t n)
 {
 	size_t i = 0;
@@ -292,7 +294,7 @@ void record_tick(struct record *r)
 	if (record_timeout(r) != 0)
 		return;
 	flush(r);
-	/* An idle box is to be small; the next event needs one page as a rule. */
+	/* An idle box should use little memory; the next event usually needs one page. */
 	madvise(r->buf + RECORD_PAGE, RECORD_BUFFER - RECORD_PAGE, MADV_DONTNEED);
 }
 
@@ -331,7 +333,7 @@ static void put_header(struct record *r, const struct record_head *head)
 	put_text(r, "}}\n");
 }
 
-/* An empty file that loses nothing, or -1. O_NONBLOCK: it may be a FIFO. */
+/* Open an empty file that may be overwritten; -1: it may not. O_NONBLOCK: it may be a FIFO. */
 static int open_empty(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -399,7 +401,7 @@ static void release(struct record *r)
 	r->buf = NULL;
 }
 
-/* The characters that never got their last bytes. */
+/* Characters whose last bytes never arrived. */
 static void put_rest(struct record *r)
 {
 	if (!is_live(r) || (!r->out.have && !r->err.have))

@@ -1,5 +1,5 @@
 /*
- * supervise/asciicast.h - what the terminal showed, as an asciicast v2 file
+ * supervise/asciicast.h - record a terminal's output as an asciicast v2 file
  *
  *	record_open(&rec, path, &head, f);		before the box starts
  *	relay_tap(&out, record_tap, &rec.out);		and &rec.err for a separate stderr
@@ -7,10 +7,9 @@
  *	timeout = record_timeout(&rec); poll(...); record_tick(&rec);
  *	record_close(&rec, f);				or record_discard() when nothing started
  *
- * A struct record of zeros records nothing, and all calls are allowed on it.
- * A recording never disturbs the session: a disk that is full ends the recording,
- * at a whole line, and record_close() tells. What is typed is not recorded, for it
- * may be a password.
+ * A struct record of zeros records nothing, and all calls are allowed on it. A recording never
+ * disturbs the session. A full disk ends the recording after a whole line, and record_close()
+ * reports it. Keys that the user types are not recorded, because they may be a password.
  */
 #ifndef SUPERVISE_ASCIICAST_H
 #define SUPERVISE_ASCIICAST_H
@@ -27,7 +26,7 @@ struct record_head {
 	bool lines; /* from pipes: a line ends in LF alone, and is recorded as CR LF */
 };
 
-/* One source of bytes; its unfinished UTF-8 character waits here for the rest. */
+/* One source of bytes, with its unfinished UTF-8 character. */
 struct record_stream {
 	struct record *record;
 	unsigned char part[4], have;
@@ -42,7 +41,7 @@ struct record {
 	int error; /* the first errno of a write; nothing is written after it */
 	bool created, lines;
 	unsigned long long began; /* CLOCK_MONOTONIC, ns */
-	unsigned long long due;   /* when what is buffered must be written */
+	unsigned long long due;   /* when the buffer must be written */
 	unsigned long long good;  /* bytes of whole lines in the file */
 	char *buf;                /* NULL: not recording */
 	size_t len;

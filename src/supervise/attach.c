@@ -1,9 +1,9 @@
 /*
  * supervise/attach.c - the client's side of a detached box's terminal
  *
- * Theory of operation. Two processes: one moves the bytes, the other only waits for it. What
- * the box asked of the terminal is followed in memory that both have (term-modes.h). So
- * whichever of them is killed, the other one puts the terminal back.
+ * Theory of operation. There are two processes: one moves the bytes, the other only waits for
+ * it. They share the record of the modes that the box has set on the terminal (term-modes.h).
+ * If one of them is killed, the other one restores the terminal.
  */
 #include "supervise/attach.h"
 #include "supervise/control.h"
@@ -30,20 +30,20 @@
 
 enum { WAIT_MS = 5000 };
 
-/* Shared by the two. */
+/* Shared by both processes. */
 struct view {
 	struct tty tty;
 	struct term term;
 	enum attach_end end;
 	int code;
-	bool done; /* the terminal was put back */
+	bool done; /* the terminal was restored */
 };
 
 struct client {
 	const struct attach_options *o;
 	struct view *view;
 	int fd, signals, guard;
-	size_t matched; /* of the keys that detach, typed so far */
+	size_t matched; /* how many of the keys that detach were typed so far */
 };
 
 int attach_parse_keys(const char *text, struct attach_options *o, struct fault *f)
@@ -72,7 +72,7 @@ static void say(const struct view *v, const char *text)
 	tty_say(&v->tty, text, strlen(text));
 }
 
-/* What the box asked of the terminal is undone; the title is the one that was kept. */
+/* Undo the modes that the box has set, and restore the title. */
 static void undo(struct view *v, bool last)
 {
 	char text[TERM_RESET];
@@ -99,7 +99,7 @@ static void put_back(struct view *v)
 
 /* ---- input ---- */
 
-/* What goes to the box; false: the keys that detach are complete. */
+/* Copy what goes to the box; false: the keys that detach are complete. */
 static bool scan_keys(struct client *c, const char *bytes, size_t n, char *out, size_t *ret_n)
 {
 	size_t made = 0;
@@ -112,7 +112,7 @@ static bool scan_keys(struct client *c, const char *bytes, size_t n, char *out, 
 				return false;
 			continue;
 		}
-		/* They were not meant: what was held back comes first. */
+		/* The user did not mean to detach: send the keys that were held back first. */
 		memcpy(out + made, c->o->keys, c->matched);
 		made += c->matched;
 		c->matched = 0;
@@ -148,7 +148,7 @@ static bool read_keys(struct client *c)
 	if (n <= 0 || !scan_keys(c, bytes, (size_t)n, packet + 1, &made))
 		return false;
 	packet[0] = VIEWER_INPUT;
-	/* A box that does not read has no room in the end; then it does not hear this. */
+	/* If a box does not read, the socket is full in the end, and this message is lost. */
 	if (made && !c->o->read_only)
 		send(c->fd, packet, 1 + made, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
@@ -241,7 +241,7 @@ static _Noreturn void mover(struct client *c)
 	_exit(0);
 }
 
-/* Whoever wants us to end means the other one too. */
+/* A signal that ends us is meant for the other process too. */
 static void guard(struct view *v, pid_t pid)
 {
 	sigset_t set;
@@ -251,7 +251,7 @@ static void guard(struct view *v, pid_t pid)
 	while (waitpid(pid, NULL, WNOHANG) != pid)
 		if (sigwait(&set, &sig) == 0 && sig != SIGCHLD)
 			kill(pid, sig);
-	v->tty.owner = getpid(); /* who made it raw is gone */
+	v->tty.owner = getpid(); /* the process that made it raw is gone */
 	put_back(v);
 }
 

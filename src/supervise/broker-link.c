@@ -1,12 +1,12 @@
 /*
  * supervise/broker-link.c - the supervisor's side of the broker
  *
- * The broker is this program executed again, from the file we run ourselves, with no
- * environment and no descriptor but its socket: of what is in our memory, secrets among it,
- * it has nothing but what it is told.
+ * The broker is this program executed again, from the same file, with no environment and no
+ * descriptor but its socket. So it has nothing from our memory, which may hold secrets, except
+ * what we send.
  *
- * The broker reads what a hostile box sends it, so what it says is not trusted either: an
- * event that makes no sense ends it, and the box's network.
+ * The broker reads what a hostile box sends, so its messages are not trusted either. An invalid
+ * event ends the broker, and with it the box's network.
  */
 #include "supervise/broker-link.h"
 #include "host/network-policy.h"
@@ -34,15 +34,18 @@
 enum {
 	ASK_SECONDS = 60,
 	END_MS = 2000, /* for the broker's last words */
-	EVENTS = 256,  /* that are read in one round */
-	REST_MS = 5,   /* between rounds */
+	EVENTS = 256,  /* messages that are read in one round */
+	REST_MS = 5,   /* pause between rounds */
 };
 
 /* ---- the start ---- */
 
 static int spawn(struct broker_link *l, struct fault *f)
 {
-	/* The longest policy fits, unread: the box runs, and we do not wait for it. */
+	/*
+	 * The longest policy fits into the socket unread: the box runs already, and we must not
+	 * wait.
+	 */
 	const int room = POLICY_RULES * (int)sizeof(struct policy_rule);
 	int ends[2], rc;
 
@@ -62,7 +65,7 @@ static int spawn(struct broker_link *l, struct fault *f)
 
 /* ---- what it is told ---- */
 
-/* Test builds only: as long as the environment says. */
+/* Test builds only: wait as long as the environment says. */
 static uint32_t ask_seconds(void)
 {
 #ifdef CARREL_TEST_HOOKS
@@ -131,7 +134,7 @@ static long long now_ms(void)
 	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
-/* It has ended its work and ends; we do, too, and nobody waits for the other. */
+/* The broker has finished and exits; neither side waits for the other. */
 static void leave(struct broker_link *l)
 {
 	fd_close(&l->socket);
@@ -148,7 +151,7 @@ static void stop(struct broker_link *l)
 		;
 }
 
-/* What the broker itself cannot tell of any more. */
+/* Record what the broker can no longer report. */
 static void tell_of(struct broker_link *l, struct net_event *e)
 {
 	struct timespec t;
@@ -184,7 +187,10 @@ static void take_event(struct broker_link *l, const struct net_event *e)
 		l->tell(l->tell_ctx, e);
 }
 
-/* Each is two words between us and the box's init: never more of them than fit unheard. */
+/*
+ * Each socket takes two messages between us and the box's init: never ask for more than fit
+ * unread.
+ */
 static void owe(struct broker_link *l, unsigned int n)
 {
 	l->prompt = true;
@@ -193,7 +199,7 @@ static void owe(struct broker_link *l, unsigned int n)
 		l->need(l->need_ctx, n);
 }
 
-/* In so far as it is one: it has touched nothing of the box's yet, but who knows. */
+/* The broker has not read anything of the box yet, but check the fault anyway. */
 static void take_fault(struct broker_link *l, const struct fault *told)
 {
 	l->fault = *told;
@@ -202,7 +208,7 @@ static void take_fault(struct broker_link *l, const struct fault *told)
 	l->fault.fix[sizeof(l->fault.fix) - 1] = '\0';
 }
 
-/* One word of the broker; false when there is none now, or there will be no more. */
+/* Read one message of the broker; false: there is none now, or there will be no more. */
 static bool hear(struct broker_link *l, int flags)
 {
 	struct broker_message m;
@@ -215,7 +221,10 @@ static bool hear(struct broker_link *l, int flags)
 	size_t n = 0;
 
 	rc = broker_receive(l->socket, &m, &told, sizeof(told), &n, fds, flags);
-	/* It ended with something of ours unread, says the kernel once; then come its words. */
+	/*
+	 * If the broker ended without reading a message of ours, the kernel reports that once,
+	 * and then delivers the broker's messages.
+	 */
 	if (rc == -ECONNRESET)
 		rc = broker_receive(l->socket, &m, &told, sizeof(told), &n, fds, flags);
 	broker_close(fds);
@@ -244,7 +253,8 @@ static bool hear(struct broker_link *l, int flags)
 void broker_expect(struct broker_link *l, const struct plan *p, int net[NET_ENDS])
 {
 	l->expected = true;
-	l->parsed = mem_alloc(sizeof(*l->parsed)); /* now: nothing allocates in the loop */
+	/* allocate now: nothing may allocate in the loop */
+	l->parsed = mem_alloc(sizeof(*l->parsed));
 	l->known = mem_alloc(sizeof(*l->known));
 	l->plan = p;
 	for (int i = 0; i < NET_ENDS; i++)
@@ -257,8 +267,8 @@ bool broker_is_there(const struct broker_link *l)
 }
 
 /*
- * The broker has its own; of ours the listener is kept, for the time after it. With nobody to
- * hear them, connections would reach whoever in the box listens on their port.
+ * The broker has its own copies. We keep the listener for the time after the broker: without
+ * one, connections would reach a server in the box that listens on their port.
  */
 static void let_go(struct broker_link *l)
 {
@@ -269,8 +279,8 @@ static void let_go(struct broker_link *l)
 }
 
 /*
- * It enters its jail before it reads any of what is sent here, and says READY, or what is
- * wrong, when it likes: whoever waits in the box waits for the broker, we do not.
+ * The broker enters its jail before it reads what is sent here, and answers READY or a fault at
+ * any time. A program in the box waits for the broker; we do not.
  */
 static void wake(struct broker_link *l)
 {
@@ -286,7 +296,7 @@ static void wake(struct broker_link *l)
 	if (rc == 0)
 		rc = broker_send(l->socket, &m, NULL, 0, l->net, n, 0);
 	let_go(l);
-	/* If it ended before it was told all, its last word says why. */
+	/* If the broker ended before it received everything, its last message says why. */
 	while (rc < 0 && l->on && hear(l, MSG_DONTWAIT))
 		;
 	if (rc < 0 && !l->fault.text[0])
@@ -295,7 +305,9 @@ static void wake(struct broker_link *l)
 		lose(l);
 }
 
-/* In the broker's stead: what connects is closed, which resets it (box/native/redirect.c). */
+/*
+ * Refuse connections in place of the broker: closing them resets them (box/native/redirect.c).
+ */
 static void refuse(const struct broker_link *l)
 {
 	int fd;
@@ -325,9 +337,9 @@ int broker_try(struct broker_link *l, const struct plan *p, struct fault *f)
 }
 
 /*
- * A box that makes connections would wake us twice for each, in the middle of its making.
- * So having heard something we let more come together for a moment. It is in the socket
- * meanwhile, and safe even when the broker is not.
+ * Without a pause, each connection of the box would wake us twice while it is being made. So
+ * after one round we let messages collect for a moment. They wait in the socket, where they
+ * survive even the end of the broker.
  */
 int broker_timeout(const struct broker_link *l)
 {
@@ -376,7 +388,7 @@ const struct policy *broker_rules(struct broker_link *l)
 	return l->known;
 }
 
-/* Never an answer that is thought to count and does not. */
+/* Never say yes to an entry that has no effect. */
 static int check_rules(struct broker_link *l, const char *entry, bool deny, struct fault *f)
 {
 	const struct policy *known = broker_rules(l), *more = l->parsed;
@@ -399,7 +411,7 @@ static int check_rules(struct broker_link *l, const char *entry, bool deny, stru
 		str_visible(user_hosts_path() ? user_hosts_path() : "your own file"));
 }
 
-/* What it has been told already takes no more room, here or there. */
+/* An entry that the broker has already takes no more room, here or there. */
 static int send_rule(struct broker_link *l, const struct policy_rule *rule, struct fault *f)
 {
 	const struct broker_message m = { .word = BROKER_RULE };
@@ -457,8 +469,8 @@ void broker_spare(struct broker_link *l, int fd)
 /* ---- the end ---- */
 
 /*
- * Has the box asked for anything that we did not see before it ended? Who is refused does not
- * wait for the broker, and it is to be told of all the same.
+ * Did the box ask for anything before it ended that we have not seen yet? A refused program
+ * does not wait for the broker, but its refusal must be reported all the same.
  */
 static bool is_asked(const struct broker_link *l)
 {
@@ -485,7 +497,7 @@ void broker_ask_end(struct broker_link *l)
 	broker_send(l->socket, &m, NULL, 0, NULL, 0, MSG_DONTWAIT);
 }
 
-/* It has so long for all it has to say: one that talks for ever is not listened to. */
+/* This is the time for all its last messages: a broker that never stops talking is cut off. */
 void broker_end(struct broker_link *l)
 {
 	long long until, left;
@@ -504,7 +516,7 @@ void broker_end(struct broker_link *l)
 	}
 	if (!l->on)
 		return;
-	/* Its last events are missing, and with them what connections had moved. */
+	/* Its last events are missing, and with them the bytes of its connections. */
 	stop(l);
 	tell_of(l,
 		&(struct net_event){ .kind = NET_LIMIT, .name = "time for the broker to end" });

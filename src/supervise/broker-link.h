@@ -3,15 +3,15 @@
  *
  *	broker_expect(&l, plan, box.net);           from now on the box has a network
  *	broker_poll(&l, fds); poll(...); broker_serve(&l, fds);
- *	broker_ask_end(&l);                         the box is dead; there is other work to do
+ *	broker_ask_end(&l);                         the box is dead; the caller can do other work
  *	broker_end(&l);                             the last events
  *
- * The broker is started when the box first asks for anything, or when it is told anything:
- * many boxes never do, and none waits for it before its command runs. Until then the box's
- * sockets are held here and nothing is read from them.
+ * The broker is started when the box first asks for anything, or when there is a message for
+ * the broker. Many boxes never ask, and no command waits for a broker before it runs. Until
+ * then the box's sockets are held here, and nothing is read from them.
  *
- * A struct broker_link of zeros is that of a box without a broker, and all calls are allowed
- * on it.
+ * A struct broker_link of zeros stands for a box without a broker, and all calls are allowed on
+ * it.
  */
 #ifndef SUPERVISE_BROKER_LINK_H
 #define SUPERVISE_BROKER_LINK_H
@@ -35,7 +35,7 @@ struct broker_link {
 	bool on;                  /* it runs */
 	bool lost;                /* it ended before the box did, or could not start: */
 	struct fault fault;       /* why, if that is known */
-	unsigned int connections; /* that are open now */
+	unsigned int connections; /* connections that are open now */
 	struct broker_moved moved;
 	struct journal journal;
 
@@ -47,35 +47,35 @@ struct broker_link {
 	void *need_ctx;
 
 	/* Private. */
-	bool expected; /* it is to be started when there is something to do, and told */
+	bool expected; /* start it when there is something to do */
 	const struct plan *plan; /* this plan's policy and limits */
 	int net[NET_ENDS];       /* the box's sockets, until the broker has them; or -1 */
 	bool ready;              /* it has shut itself in */
-	bool prompt;     /* it asks for sockets, or ends: then every word is heard at once */
-	long long until; /* ms: until then its events wait; 0: they do not */
-	bool ending;     /* it was told that the box is dead */
-	struct policy *parsed; /* room for an entry more, */
-	struct policy *known;  /* and for all rules: a copy, once there are more */
-	unsigned int owed;     /* sockets that it asked for and has not got */
+	bool prompt;     /* it asks for sockets, or ends: then every message is read at once */
+	long long until; /* ms: its events wait until then; 0: they do not wait */
+	bool ending;     /* it knows that the box is dead */
+	struct policy *parsed; /* room for one more entry, */
+	struct policy *known;  /* and for all rules: a copy, once rules were added */
+	unsigned int owed;     /* sockets that it asked for and has not received */
 	int socket;
 	pid_t pid;
 };
 
 /*
- * Takes the descriptors. From the moment it runs only the broker has them, but for a copy of
- * the listener: to refuse in its stead when it is gone.
+ * Takes the descriptors. Once the broker runs, only the broker has them. We keep a copy of the
+ * listener, to refuse connections when the broker is gone.
  */
 void broker_expect(struct broker_link *l, const struct plan *p, int net[NET_ENDS]);
 
 /* Does the box have a broker, or is one expected? */
 bool broker_is_there(const struct broker_link *l);
 
-/* Start it, and wait until it has shut itself in: to see whether that works. */
+/* Start it, and wait until it has entered its jail: `carrel check` tests that. */
 int broker_try(struct broker_link *l, const struct plan *p, struct fault *f);
 
 enum { BROKER_FDS = NET_ENDS };
 
-/* What poll(2) is to wait for, BROKER_FDS of them, and how long at most; -1: for ever. */
+/* Fill in BROKER_FDS entries for poll(2). The timeout in ms; -1: none. */
 int broker_timeout(const struct broker_link *l);
 void broker_poll(const struct broker_link *l, struct pollfd *fds);
 void broker_serve(struct broker_link *l, const struct pollfd *fds);
@@ -83,17 +83,17 @@ void broker_serve(struct broker_link *l, const struct pollfd *fds);
 /* Add the rules of an entry to the running box's policy. */
 int broker_allow(struct broker_link *l, const char *entry, bool deny, struct fault *f);
 
-/* All rules of it by now, without the addresses that the broker knows to be this machine's. */
+/* The current rules, without the addresses of this machine that only the broker knows. */
 const struct policy *broker_rules(struct broker_link *l);
 
-/* From a listener of the host to a port in the box; -1: no more. Takes the descriptor. */
+/* Forward a listener of the host to a port in the box; -1: stop that. Takes the descriptor. */
 int broker_port(struct broker_link *l, int listener, struct port_pair pair);
 void broker_spare(struct broker_link *l, int fd);
 
-/* Of which the first may be left out, or called again. */
+/* broker_ask_end() may be left out, or called again. */
 void broker_ask_end(struct broker_link *l);
 void broker_end(struct broker_link *l);
-/* The box never came to be. */
+/* The box was never started. */
 void broker_kill(struct broker_link *l);
 
 #endif

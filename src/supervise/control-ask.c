@@ -1,8 +1,8 @@
 /*
- * supervise/control-ask.c - the other side of a box's control socket
+ * supervise/control-ask.c - the client's side of a box's control socket
  *
- * Who asks lives briefly and waits for one reply, for a time. The socket's file may be
- * what a killed box has left; whether a box runs is for its lock to say.
+ * A client sends one request and waits a limited time for the reply. A killed box leaves its
+ * socket's file behind, so only the lock of the name shows whether a box runs.
  */
 #include "supervise/control.h"
 #include "supervise/streams.h"
@@ -121,7 +121,7 @@ static int nobody(const char *name, struct fault *f)
 		"same XDG_RUNTIME_DIR.");
 }
 
-/* Somebody else may have put a socket of his there, if he could. */
+/* Another user may have put a socket there, if the directory allowed it. */
 static bool is_ours(int fd)
 {
 	socklen_t size = sizeof(struct ucred);
@@ -154,7 +154,7 @@ static int connect_to(const char *name, int timeout_ms, struct fault *f)
 	return take_fd(&fd);
 }
 
-/* The box's own words, if it says no. */
+/* The box's own message, if it refuses. */
 static int check_reply(const char *name, const struct json_value *reply, struct fault *f)
 {
 	const struct json_value *ok = json_member(reply, "ok"),

@@ -22,7 +22,9 @@ enum { BACKLOG = 512, QUESTION_SIZE = NAME_SIZE + sizeof("[]:65535") };
 
 /* ---- ports of the host ---- */
 
-/* On the host's loopback alone: what runs in a box is for its user, not for his network. */
+/*
+ * On the host's loopback alone: servers in a box are for its user, not for the local network.
+ */
 static int open_port(struct port_pair pair, struct fault *f)
 {
 	const struct sockaddr_in at = { .sin_family = AF_INET,
@@ -83,8 +85,8 @@ static int hand_over(struct steer *s, struct steer_port *port)
 /* ---- what is asked of the box ---- */
 
 /*
- * Do the rules say yes or no to it by now? So the broker sees it (conn_policy_changed()); its
- * connections are told of later, when they are made or could not be.
+ * Do the rules decide it by now? The broker decides in the same way (conn_policy_changed()). It
+ * reports the connections later, when they are made or have failed.
  */
 static bool is_answered(struct steer *s, const struct steer_question *q)
 {
@@ -95,7 +97,7 @@ static bool is_answered(struct steer *s, const struct steer_question *q)
 	return v.allowed || (v.reason != POLICY_UNLISTED && v.reason != POLICY_PORT);
 }
 
-/* In their order, since `carrel ps` shows them so. */
+/* Keep their order, because `carrel ps` shows it. */
 static void drop_question(struct steer *s, struct steer_question *q)
 {
 	const size_t behind = (size_t)(&s->questions[s->n_questions--] - (q + 1));
@@ -110,7 +112,7 @@ static void drop_answered(struct steer *s)
 			drop_question(s, &s->questions[i]);
 }
 
-/* As in the entry that would answer: IPv6 in brackets. */
+/* Written as in the entry that would answer: IPv6 in brackets. */
 static void question_text(const struct steer_question *q, char out[QUESTION_SIZE])
 {
 	char address[ADDRESS_SIZE];
@@ -132,7 +134,7 @@ static void put_questions(const struct steer *s, struct json *j)
 	json_close(j, ']');
 }
 
-/* Of the machine's own network nothing is known, which is not the same as nothing. */
+/* carrel knows nothing about the machine's own network, so leave the member out. */
 static void put_counts(const struct steer *s, struct json *j)
 {
 	if (s->plan->frame.network == NETWORK_HOST)
@@ -142,7 +144,7 @@ static void put_counts(const struct steer *s, struct json *j)
 	json_count(j, "received", s->broker->moved.received);
 }
 
-/* Whether it waits is known only of a box whose terminal is ours to look at. */
+/* Only a box with a terminal that we see can be known to wait. */
 static void put_terminal(const struct steer *s, struct json *j)
 {
 	const struct streams_ops *ops = s->streams->ops;
@@ -192,7 +194,7 @@ static int decide(void *ctx, const char *entry, bool deny, struct fault *f)
 	return rc;
 }
 
-/* Of "8092" alone it is not known where it is meant to lead. */
+/* "8092" alone does not say which port of the box is meant. */
 static int remove_port(struct steer *s, struct port_pair pair, bool alone, struct fault *f)
 {
 	for (unsigned int i = 0; i < s->n_ports; i++) {
@@ -294,8 +296,9 @@ static const struct control_ops detached_ops = { .status = put_status,
 /* ---- what the box asks ---- */
 
 /*
- * Over whatever is on the screen, with a bell: the box waits for this. Where nobody reads, it
- * is left out: `carrel ps` shows it too, and the box's limits must not wait for a reader.
+ * Print over whatever is on the screen, with a bell, because the box waits for the answer. If
+ * nobody reads the terminal, drop the message: `carrel ps` shows the question too, and the
+ * box's limits must not wait for a reader.
  */
 static void show_question(const struct steer *s, const struct steer_question *q)
 {
@@ -316,8 +319,9 @@ static void show_question(const struct steer *s, const struct steer_question *q)
 }
 
 /*
- * The question of a connection that is held, or is not any more; NULL: there is none. Of a name
- * the address says nothing: it is another one when it has been looked up.
+ * The question about a connection that is held, or is no longer held; NULL: there is none. If
+ * the question is about a name, the address does not matter: it changes once the name was
+ * looked up.
  */
 static struct steer_question *find_question(struct steer *s, const struct net_event *e)
 {
@@ -336,24 +340,24 @@ static void begin_waiting(struct steer *s, const struct net_event *e)
 	struct steer_question *q = find_question(s, e);
 
 	if (q) {
-		/* No box has more, whatever its broker says. */
+		/* No box has more connections, whatever its broker says. */
 		q->n += q->n < BROKER_CONNECTIONS;
 		return;
 	}
-	/* A box that asks about more than anybody could answer is not shown them all. */
+	/* Do not show more questions than a person could answer. */
 	if (s->n_questions == STEER_QUESTIONS)
 		return;
 	q = &s->questions[s->n_questions];
 	*q = (struct steer_question){ .address = e->address, .port = e->port, .n = 1 };
 	strcpy(q->name, e->name);
-	/* It may have been asked while the answer was on its way. */
+	/* The question may have been asked just before the answer arrived. */
 	if (is_answered(s, q))
 		return;
 	s->n_questions++;
 	show_question(s, q);
 }
 
-/* As long as it is asked about, every connection to it was held. */
+/* While a question is open, each further connection to the host was held as well. */
 static void end_waiting(struct steer *s, const struct net_event *e)
 {
 	struct steer_question *q = e->inbound ? NULL : find_question(s, e);
@@ -381,10 +385,10 @@ void steer_begin(struct steer *s)
 	struct fault f = { 0 };
 
 	s->since = (long long)time(NULL);
-	/* A broker that is lost already has no ports, which will be told. */
+	/* A broker that is lost already serves no ports; the end of the run reports that. */
 	for (unsigned int i = 0; i < s->n_ports; i++)
 		hand_over(s, &s->ports[i]);
-	/* Without a runtime directory nobody can ask; the box runs all the same. */
+	/* Without a runtime directory there is no control socket; the box runs all the same. */
 	control_open(&s->control, s->plan->name,
 		s->streams->ops->attach ? &detached_ops : &own_ops, s, &f);
 }

@@ -1,14 +1,14 @@
 /*
- * supervise/control-serve.h - what can be asked of a box that runs, and what it asks
+ * supervise/control-serve.h - requests to a running box, and its questions to the user
  *
  *	steer_ports(&s, plan, f);      before the box: its ports of the host, or a fault
- *	steer_begin(&s);               it runs: from now on it can be asked
+ *	steer_begin(&s);               the box runs: accept requests
  *	steer_poll(&s, &fds[i]); poll(...); steer_serve(&s, &fds[i]);
  *	steer_end(&s);
  *
- * Over the control socket (supervise/control.h): the state, one more rule for the network,
- * one more port. The other way round, a host that the network's policy does not know is shown
- * to the user, who answers with `carrel allow`.
+ * Over the control socket (supervise/control.h): the state, one more rule for the network, one
+ * more port. In the other direction, the user is asked about hosts that the policy does not
+ * know, and answers with `carrel allow`.
  */
 #ifndef SUPERVISE_CONTROL_SERVE_H
 #define SUPERVISE_CONTROL_SERVE_H
@@ -25,7 +25,7 @@ struct steer_port {
 	int listener; /* until the broker has it */
 };
 
-/* What the user is asked about, however many connections wait for the answer. */
+/* One question to the user, however many connections wait for the answer. */
 struct steer_question {
 	char name[NAME_SIZE];   /* "": the box dialled an address, */
 	struct address address; /* this one */
@@ -40,8 +40,8 @@ struct steer {
 	struct execs *execs;
 	pid_t init;         /* of the box, for `carrel ps` to find its processes, */
 	const char *cgroup; /* and its control group; NULL: none */
-	bool raw;           /* for the caller to set: the user's terminal needs CR */
-	/* Somebody wants the box to end: politely, and after so many seconds at once. */
+	bool raw;           /* set by the caller: the user's terminal needs CR */
+	/* A request to end the box: by a signal, and by force after so many seconds. */
 	void (*stop)(void *ctx, unsigned int seconds, bool restart);
 	void *stop_ctx;
 
@@ -56,7 +56,7 @@ struct steer {
 int steer_ports(struct steer *s, const struct plan *p, struct fault *f);
 void steer_begin(struct steer *s);
 
-/* Of the broker, each event; ctx is the struct steer. */
+/* Called with each event of the broker; ctx is the struct steer. */
 void steer_event(void *ctx, const struct net_event *e);
 
 void steer_poll(const struct steer *s, struct pollfd *pfd);

@@ -1,18 +1,18 @@
 /*
  * supervise/control.c - the supervisor's side of a box's control socket
  *
- * Theory of operation. Whoever can ask decides what a box may reach, so it must not be the
- * box: no box sees the runtime directory (host/survey.c), the socket and its directory are
- * the user's alone, a caller's uid must be ours, and he must be in our user namespace, which
- * no process of a box is, even if it got hold of the socket in some way.
+ * Theory of operation. A caller can change what a box may reach, so a box must never be a
+ * caller. No box sees the runtime directory (host/survey.c). The socket and its directory
+ * belong to the user alone. A caller's uid must be ours, and it must be in our user namespace,
+ * so a process of a box is refused even if it somehow gets the socket.
  *
- * Everything is bounded and nothing blocks. There is room for a few callers; when one more
- * comes, the one who has been there longest is dropped, so that who stalls is in nobody's
- * way and needs no clock. A request or reply that does not go through at once ends the
- * conversation. What a request allocates is given back when it is answered.
+ * Everything is bounded and nothing blocks. There is room for a few callers. One more caller
+ * replaces the oldest, so a caller that stalls blocks nobody and no timeout is needed. A
+ * request or reply that would block ends the connection. Memory that a request allocates is
+ * freed when it is answered.
  *
- * A socket that a killed supervisor has left is in nobody's way: who takes the name next
- * removes it, since the name's lock proves that nobody uses it.
+ * A killed supervisor leaves its socket behind. The next box of that name removes it: it holds
+ * the lock of the name, so nobody else uses the socket.
  */
 #include "supervise/control.h"
 #include "supervise/streams.h"
@@ -43,9 +43,12 @@ static int listen_at(int dir, const char *file, struct fault *f)
 	auto_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-	/* By descriptor: a path of the runtime directory may be longer than an address. */
+	/*
+	 * By descriptor: the path of the runtime directory may be longer than an address
+	 * allows.
+	 */
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir, file);
-	/* The mode of a socket that is not bound yet is that of its file. */
+	/* Set the mode before bind(2): the socket's file gets it. */
 	if (fd < 0 || fchmod(fd, 0600) < 0)
 		return fault_set(f, errno, "make a control socket");
 	if (unlinkat(dir, file, 0) < 0 && errno != ENOENT)
@@ -195,7 +198,7 @@ static int ask_type(struct control *c, const struct json_value *request, struct 
 	return rc;
 }
 
-/* What to run; NULL: the request does not say. */
+/* The command to run; NULL: the request has none. */
 static const char *const *words(const struct json_value *request, const char *key)
 {
 	const struct json_value *v = json_member(request, key);
@@ -212,7 +215,7 @@ static const char *const *words(const struct json_value *request, const char *ke
 	return all.v;
 }
 
-/* The streams that came along, in their order; the others are nothing. */
+/* Put the received streams in their places; the others stay empty. */
 static bool take_streams(const struct control *c, unsigned int bits, struct box_io *io)
 {
 	int *const ends[3] = { &io->in, &io->out, &io->err };
@@ -256,7 +259,7 @@ static int ask_exec(struct control *c, const struct json_value *request, struct 
 	return 0;
 }
 
-/* A copy of the connection: ours is closed when the reply is sent. */
+/* Copy the connection: ours is closed when the reply is sent. */
 static int ask_attach(struct control *c, const struct json_value *request, struct json *j,
 	struct fault *f)
 {
@@ -317,7 +320,7 @@ static void answer(struct control *c, const char *bytes, size_t n, struct str *o
 
 	json_open(&j, NULL, '{');
 	if (obey(c, bytes, n, &j, &f) < 0) {
-		/* Nothing was written by whoever failed. */
+		/* A failed operation has written nothing. */
 		json_bool(&j, "ok", false);
 		json_string(&j, "error", fault_line(&f));
 		json_string(&j, "fix", f.fix);
@@ -332,7 +335,7 @@ static void close_given(struct control *c)
 	c->n_given = 0;
 }
 
-/* One message; false when that was the last. */
+/* Serve one message; false: it was the last. */
 static bool converse(struct control *c, int fd)
 {
 	char bytes[CONTROL_REQUEST];
@@ -361,7 +364,7 @@ static bool converse(struct control *c, int fd)
 
 /* ---- callers ---- */
 
-/* As the kernel names it: "user:[4026531837]". */
+/* In the kernel's form: "user:[4026531837]". */
 static bool is_in_our_namespace(pid_t pid)
 {
 	char path[64], ours[64], theirs[64];
@@ -419,7 +422,7 @@ void control_serve(struct control *c, const struct pollfd *pfd)
 {
 	if (!c->open)
 		return;
-	/* From the last: to drop one moves those after it. */
+	/* From the last, because dropping one moves those after it. */
 	for (int i = CONTROL_CLIENTS - 1; i >= 0; i--)
 		if (pfd[1 + i].fd >= 0 && pfd[1 + i].revents && !converse(c, c->client[i]))
 			drop(c, i);

@@ -17,10 +17,9 @@
  *	{"ok": true}   {"ok": true, "status": {...}}
  *	{"ok": false, "error": "...", "fix": "..."}
  *
- * After the reply to "attach" the connection is that of streams-detached.h, after that to
- * "exec" that of execs.h. A status has a
- * "version"; a supervisor that does not know a request says so, and leaves alone what it does
- * not know of one.
+ * After the reply to "attach", streams-detached.h describes the connection; after the reply to
+ * "exec", execs.h does. A status has a "version". A supervisor refuses a request that it does
+ * not know, and ignores members that it does not know.
  *
  * The supervisor's side lives in its poll loop and never blocks:
  *
@@ -51,27 +50,27 @@ enum {
 };
 
 /*
- * What can be asked. Memory that these allocate (base/mem.h) is gone when they return. An op
- * that is NULL is one that this box has not.
+ * The requests. Memory that these functions allocate (base/mem.h) is freed when they return.
+ * NULL: this box does not support the request.
  */
 struct control_ops {
 	/*
-	 * Write members of an object that is open; `carrel ps` knows "pid", "since" (seconds
-	 * of the clock), "connections", "agent", "project", "network" and "waiting", a list
-	 * of entries that `carrel allow` could answer with. What is not known is left out.
+	 * Write members of an object that is open; `carrel ps` knows "pid", "since" (seconds of
+	 * the clock), "connections", "agent", "project", "network" and "waiting", a list of
+	 * entries that `carrel allow` could answer with. Unknown values are left out.
 	 */
 	void (*status)(void *ctx, struct json *j);
 	/* An entry as for --allow or --deny, from now on. */
 	int (*decide)(void *ctx, const char *entry, bool deny, struct fault *f);
 	/* "3000", "8080:80": the host's loopback to the box's. */
 	int (*port)(void *ctx, const char *spec, bool remove, struct fault *f);
-	/* End the box: politely, and after so many seconds at once. */
+	/* End the box: by a signal, and by force after so many seconds. */
 	int (*stop)(void *ctx, unsigned int seconds, bool restart, struct fault *f);
-	/* As if it had been typed. */
+	/* Type the text into the box's terminal. */
 	int (*type)(void *ctx, const char *text, struct fault *f);
-	/* Keep the connection; *fd is -1 then. The reply is sent before anything else. */
+	/* Keep the connection, and set *fd to -1. The reply is sent before anything else. */
 	int (*attach)(void *ctx, int *fd, const struct streams_client *c, struct fault *f);
-	/* The same. Of io the caller closes the streams. */
+	/* The same. The caller closes the streams in io. */
 	int (*exec)(void *ctx, int *fd, const char *const *argv, const struct box_io *io,
 		const char *term, struct fault *f);
 };
@@ -81,18 +80,18 @@ struct control {
 	bool open; /* a struct of zeros is closed, and all calls are allowed on it */
 	int dir, listener;
 	int client[CONTROL_CLIENTS]; /* the oldest first; -1 after the last */
-	int asking;                  /* who asks just now, */
-	int given[SOCK_FDS];         /* what came along, */
+	int asking;                  /* the current caller, */
+	int given[SOCK_FDS];         /* the descriptors it sent, */
 	size_t n_given;
-	bool kept; /* and whether somebody else has the connection then */
+	bool kept; /* and whether its connection was handed over */
 	char file[80];
 	const struct control_ops *ops;
 	void *ctx;
 };
 
 /*
- * Make the socket, in the place of one that a killed box has left. -ENOENT: there is no
- * runtime directory, and so no way to be asked; a box runs without, too.
+ * Make the socket, replacing one that a killed box has left. -ENOENT: there is no runtime
+ * directory, so no requests are possible; a box runs without, too.
  */
 int control_open(struct control *c, const char *name, const struct control_ops *ops, void *ctx,
 	struct fault *f);
@@ -100,7 +99,7 @@ int control_open(struct control *c, const char *name, const struct control_ops *
 /* Fill in CONTROL_FDS entries, also when closed. */
 void control_poll(const struct control *c, struct pollfd *pfd);
 
-/* Serve what poll(2) found; pfd as control_poll() filled it in. */
+/* Serve the entries that control_poll() filled in, after poll(2). */
 void control_serve(struct control *c, const struct pollfd *pfd);
 
 /* Close and remove the socket. */
@@ -109,13 +108,13 @@ void control_close(struct control *c);
 /* ---- the other side ---- */
 
 /*
- * Ask the box of that name. 0 and its reply, which says "ok"; a fault when there is no such
- * box, it cannot be asked, does not answer in time, or says no.
+ * Send a request to the box of that name. 0 and its reply, which has "ok"; a fault if there is
+ * no such box, if it cannot be reached, does not answer in time, or refuses.
  */
 int control_ask(const char *name, const char *request, int timeout_ms,
 	const struct json_value **ret, struct fault *f);
 
-/* Requests, as texts. */
+/* Make the text of a request. */
 const char *control_ask_status(void);
 const char *control_ask_decide(const char *entry, bool deny);
 const char *control_ask_port(const char *spec, bool remove);
@@ -126,7 +125,7 @@ const char *control_ask_attach(const struct streams_client *c);
 const char *control_ask_exec(const char *const *argv, const struct box_io *io,
 	const char *term);
 
-/* The same as control_ask(), and send descriptors along, and keep the connection. */
+/* The same as control_ask(), but send descriptors with the request, and keep the connection. */
 int control_keep(const char *name, const char *request, int timeout_ms, const int *fds,
 	size_t n_fds, int *ret_fd, struct fault *f);
 

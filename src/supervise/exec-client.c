@@ -66,7 +66,7 @@ static int ask(struct exec_client *c, const char *name, const char *const *argv,
 	return rc;
 }
 
-/* One packet; -1: there will be no more. */
+/* Read one packet; -1: there will be no more. */
 static int receive(const struct exec_client *c, char *ret_letter, int32_t *ret_value,
 	int *ret_fd)
 {

@@ -21,7 +21,7 @@ void execs_init(struct execs *s, const struct engine *engine, struct box *box,
 		s->client[i].fd = -1;
 }
 
-/* The variables of the first command; on a terminal of another kind that one's. */
+/* The environment of the first command, with the TERM of this command's terminal. */
 static const char *const *environment(const struct plan *p, const char *term)
 {
 	const char **envp = mem_alloc((p->env.n + 2) * sizeof(*envp));
@@ -60,7 +60,7 @@ static void tell(int fd, char letter, int32_t value, int carried)
 	char packet[1 + sizeof(value)] = { letter };
 
 	memcpy(packet + 1, &value, sizeof(value));
-	/* Who has no room for five bytes is not there. */
+	/* A client whose socket has no room for five bytes does not read: treat it as gone. */
 	sock_send(fd, packet, sizeof(packet), &carried, carried >= 0,
 		MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -77,7 +77,7 @@ void execs_event(struct execs *s, struct box_event *e)
 	while (i < BOX_EXECS && (s->client[i].fd < 0 || s->client[i].number != e->number))
 		i++;
 	if (i == BOX_EXECS) {
-		/* Its client has gone meanwhile. */
+		/* Its client has left meanwhile. */
 		if (e->type == BOX_EXEC_STARTED)
 			s->engine->exec_signal(s->box, e->number, SIGKILL);
 	} else if (e->type == BOX_EXEC_STARTED) {

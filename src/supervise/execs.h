@@ -1,9 +1,9 @@
 /*
- * supervise/execs.h - further commands in the box, and who waits for them
+ * supervise/execs.h - further commands in the box, and the clients that wait for them
  *
- * A client asks over the control socket, and sends the ends of its pipes along; or it gets the
- * master side of a terminal. It moves the bytes itself. On the connection each packet is a
- * letter and what belongs to it. A client that goes takes its command with it.
+ * A client asks over the control socket, and sends the ends of its pipes with the request, or
+ * gets the master side of a terminal. It moves the bytes itself. On the connection each packet
+ * is a letter and its data. When a client disconnects, its command is ended.
  */
 #ifndef SUPERVISE_EXECS_H
 #define SUPERVISE_EXECS_H

@@ -1,11 +1,12 @@
 /*
- * supervise/journal-sum.c - what happened on a box's network, in a line or two
+ * supervise/journal-sum.c - summarise a box's network in one line or two
  *
  *	2 hosts reached (12K sent, 3.4M received), 1 refused: telemetry.example.com
  *	to allow it: carrel run --allow telemetry.example.com ...
  *
- * Only an entry that the policy's own parser takes is offered. A name that leads to an address
- * that is not public needs an entry for that address. What the user denied is not offered back.
+ * An entry is offered only if the policy's own parser accepts it. If a name leads to an address
+ * that is not public, the entry is for that address. An entry that the user denied is not
+ * offered.
  */
 #include "supervise/journal.h"
 #include "net/policy/policy.h"
@@ -31,7 +32,9 @@ static const char *size_of(uint64_t bytes)
 	return mem_printf(n < 9.95 ? "%.1f%c" : "%.0f%c", n, units[u]);
 }
 
-/* Distinct names: one may be there for several ports, or for its lookup and its port. */
+/*
+ * Count distinct names: a name may be listed for several ports, or for its lookup and a port.
+ */
 static bool is_first(const struct journal_hosts *hosts, unsigned int i)
 {
 	for (unsigned int k = 0; k < i; k++)
@@ -54,7 +57,7 @@ static const char *number_of(const struct journal_hosts *hosts)
 	return mem_printf("%s%u", hosts->more ? "more than " : "", names_of(hosts));
 }
 
-/* Why, where it is not just that nobody listed it. */
+/* The reason, unless the host was simply in no list. */
 static const char *because_refused(const struct journal_host *h)
 {
 	if (h->why == POLICY_UNLISTED)
@@ -94,8 +97,9 @@ static void add_names(struct str *out, const struct journal_hosts *hosts,
 /* ---- the way to allow it ---- */
 
 /*
- * Is the address of this machine or of a network around it, where a service of the user's may
- * be? A line to copy should not open a cloud's metadata, which has credentials.
+ * Does the address belong to this machine or to a network around it, where the user may have a
+ * service? A line that users copy must not open a cloud's metadata service, which has
+ * credentials.
  */
 static bool may_offer(const struct journal_host *h)
 {
@@ -103,7 +107,7 @@ static bool may_offer(const struct journal_host *h)
 		(!address_range(&h->address) || address_is_site(&h->address));
 }
 
-/* The entry that would have allowed it, or NULL: none would. */
+/* The entry that would have allowed it; NULL: no entry would. */
 static const char *entry_for(const struct journal_host *h, struct policy *scratch)
 {
 	struct policy_rule rule = { .ports = PORTS_WEB, .kind = RULE_NAME };
@@ -134,7 +138,7 @@ static const char *entry_for(const struct journal_host *h, struct policy *scratc
 	return policy_parse(scratch, &e, 1, NULL, 0, &ignored) == 0 ? mem_strdup(text) : NULL;
 }
 
-/* Its port is known by now: what was refused is the port, and its lookup says less. */
+/* The same name was refused on a port as well, and the port says more than the lookup. */
 static bool is_said_better(const struct journal_hosts *hosts, const struct journal_host *h)
 {
 	for (unsigned int i = 0; !h->port && i < hosts->n; i++)

@@ -1,15 +1,15 @@
 /*
  * supervise/journal.c - the record of what happened on a box's network
  *
- * Theory of operation. Each event is one line of JSON, made in a buffer that is written when
- * it is nearly full, 200 ms after its first line, or at the end. The buffer has whole lines
- * only, and when a write fails half way the file is cut back to the last whole one. All texts
- * are escaped by base/json, so showing the file itself drives no terminal.
+ * Theory of operation. Each event becomes one line of JSON in a buffer. The buffer is written
+ * when it is nearly full, 200 ms after its first line, or at the end. It has whole lines only,
+ * and if a write fails half way, the file is cut back to the last whole line. All texts are
+ * escaped by base/json, so showing the file itself drives no terminal.
  *
- * A box can make events as fast as it likes. So the file has a limit, after which one line
- * says that the rest is not recorded; counting goes on, in tables of a fixed size.
+ * A box can make events as fast as it likes. So the file has a limit, after which one line says
+ * that the rest is not recorded; counting continues, in tables of a fixed size.
  *
- * Nothing here allocates but the summary.
+ * Only the summary allocates memory.
  */
 #include "supervise/journal.h"
 #include "net/proto/dns.h"
@@ -29,12 +29,12 @@
 #include <unistd.h>
 
 enum {
-	LINE_MOST = 4096, /* each text is a name at most, and an errno's words */
+	LINE_MOST = 4096, /* the longest texts are a name and an errno's message */
 	FLUSH_MS = 200,
 	PAGE = 4096,
 };
 
-/* A process has one record, of which only the pages that are needed come to be. */
+/* A process has one record; its unused pages cost nothing. */
 static struct journal_memory memory __attribute__((aligned(PAGE)));
 static bool in_use;
 
@@ -79,7 +79,7 @@ void journal_flush(struct journal *j)
 		j->good += (size_t)(last + 1 - j->memory->buf);
 	j->len = 0;
 	if (j->error && ftruncate(j->fd, (off_t)j->good) < 0)
-		return; /* there is nobody to tell beyond what the error tells */
+		return; /* nobody reads this result; the error is reported already */
 }
 
 int journal_timeout(const struct journal *j)
@@ -97,7 +97,7 @@ void journal_tick(struct journal *j)
 	if (journal_timeout(j) != 0)
 		return;
 	journal_flush(j);
-	/* An idle box is to be small; the next lines need one page as a rule. */
+	/* An idle box should use little memory; the next lines usually need one page. */
 	madvise(j->memory->buf + PAGE, JOURNAL_BUFFER - PAGE, MADV_DONTNEED);
 }
 
@@ -123,7 +123,7 @@ static void put_time(struct json *j, unsigned long long ns)
 	json_string(j, "time", text);
 }
 
-/* The string has the rest of the buffer for its room, and so it never grows. */
+/* The string uses the rest of the buffer, so it never grows. */
 static void begin(struct line *l, struct journal *j, const char *event, unsigned long long ns)
 {
 	if (j->len + LINE_MOST > JOURNAL_BUFFER)
@@ -157,8 +157,8 @@ static void put_start(struct journal *j, const char *box)
 }
 
 /*
- * Is there room for one more? If not, the file says so, once. A question and a datagram cost
- * the box next to nothing: a quarter is kept for what does reach somebody.
+ * Is there room for one more line? If not, the file says so, once. Lookups and datagrams cost
+ * the box next to nothing, so a quarter of the file is reserved for connections.
  */
 static bool has_room(struct journal *j, bool cheap)
 {
@@ -197,7 +197,9 @@ static void put_type(struct json *j, unsigned int type)
 	json_string(j, "type", text);
 }
 
-/* A name that no list has may be asked about: it has an address, and is not looked up yet. */
+/*
+ * The user may be asked about a name in no list: it has an address, but was not looked up yet.
+ */
 static const char *verdict_of(const struct net_event *e)
 {
 	if (e->kind == NET_LOOKUP && e->allowed && e->reason == POLICY_UNLISTED)
@@ -232,7 +234,7 @@ static void put_connection(struct json *j, const struct net_event *e)
 		json_bool(j, "inbound", true);
 }
 
-/* What the broker says by an errno has other words than files. */
+/* The broker's errnos need other words than those of files. */
 const char *journal_error_text(int error)
 {
 	switch (error) {
@@ -363,9 +365,9 @@ static uint64_t sum_of(uint64_t a, uint64_t b)
 }
 
 /*
- * Does it tell of a host that the box wanted? A question for another type than an address is
- * about a service, or an address (_http._tcp.example.org, 8.8.8.8.in-addr.arpa): nobody dials
- * such a name, and no entry for it would help.
+ * Is the event about a host that the box wanted? A question for another type than an address is
+ * about a service or an address (_http._tcp.example.org, 8.8.8.8.in-addr.arpa). Nobody dials
+ * such a name, so no entry would help.
  */
 static bool is_of_host(const struct net_event *e)
 {

@@ -9,7 +9,7 @@
  *
  * JSON lines in state/boxes.h's events.jsonl; carrel-network(7) has their keys. A struct
  * journal of zeros records nothing, and all calls are allowed on it. A record never disturbs
- * the session: a disk that is full ends it, at a whole line, and journal_close() tells.
+ * the session. A full disk ends it after a whole line, and journal_close() reports it.
  */
 #ifndef SUPERVISE_JOURNAL_H
 #define SUPERVISE_JOURNAL_H
@@ -28,13 +28,13 @@ struct str;
 
 enum {
 	JOURNAL_FORMAT = 1,
-	JOURNAL_HOSTS = 256, /* that are told apart in the summary */
-	JOURNAL_LIMITS = 6,  /* five of the broker, and that it was killed; */
+	JOURNAL_HOSTS = 256, /* hosts that the summary distinguishes */
+	JOURNAL_LIMITS = 6,  /* five of the broker, and one for its end; */
 	LIMIT_NAME = 32,     /* bytes of the name of one */
 	JOURNAL_BUFFER = 32 * 1024,
 };
 
-/* The most of a journal, in bytes; the end is always written. */
+/* The largest journal, in bytes; the last line is always written. */
 #define JOURNAL_LIMIT (64ull << 20)
 
 struct journal_host {
@@ -47,11 +47,11 @@ struct journal_host {
 
 struct journal_hosts {
 	unsigned int n;
-	bool more;                 /* there was no room for all */
+	bool more;                 /* there was no room for all hosts */
 	struct journal_host *host; /* JOURNAL_HOSTS of them */
 };
 
-/* What the line at the end is made of. */
+/* The contents of the last line. */
 struct journal_sum {
 	struct journal_hosts reached, refused, failed;
 	uint64_t sent, received;
@@ -69,15 +69,19 @@ struct journal {
 	struct journal_memory *memory; /* NULL: not recording */
 	int fd;
 	int error;       /* the first errno of a write; nothing is written after it */
-	bool is_full[2]; /* the limit was reached, and said; for what is cheap, and for all */
+	/*
+	 * the limit was reached, and the file says so: for lookups and datagrams, and for all
+	 * events
+	 */
+	bool is_full[2];
 	size_t len;
 	unsigned long long due;   /* CLOCK_MONOTONIC, ns: when the buffer must be written */
 	unsigned long long good;  /* bytes of whole lines in the file */
 	unsigned long long limit; /* JOURNAL_LIMIT; a test sets it lower */
-	struct journal_sum sum;   /* here: to see that nothing happened takes no page more */
+	struct journal_sum sum;   /* here, so that checking for events touches no other page */
 };
 
-/* Create the record, in the place of an older one of that name, and write its first line. */
+/* Create the record, replacing an older one of that name, and write its first line. */
 int journal_open(struct journal *j, const char *box, struct fault *f);
 
 void journal_event(struct journal *j, const struct net_event *e);
@@ -89,12 +93,12 @@ void journal_flush(struct journal *j);
 
 const char *journal_error_text(int error);
 
-/* NULL while nothing is recorded. */
+/* NULL if nothing is recorded. */
 const struct journal_sum *journal_sum(const struct journal *j);
 
 /*
- * What a person should know at the end, one line or two, each ended; nothing when nothing
- * was tried. Allocates.
+ * Add one or two lines for a person, each with its newline; none if the box tried nothing.
+ * Allocates.
  */
 void journal_summary(const struct journal *j, struct str *out);
 

@@ -1,5 +1,5 @@
 /*
- * supervise/relay.c - bytes from one descriptor to another, beside an event loop
+ * supervise/relay.c - copy bytes from one descriptor to another, in an event loop
  *
  * Theory of operation. The supervisor is one thread in one poll(2): a relay must
  * never sleep in a read or a write, or Ctrl-C, the time limit and the other

@@ -1,5 +1,5 @@
 /*
- * supervise/relay.h - bytes from one descriptor to another, beside an event loop
+ * supervise/relay.h - copy bytes from one descriptor to another, in an event loop
  *
  * One struct relay is one direction. The loop asks each relay what to wait for,
  * polls, and lets it move bytes:

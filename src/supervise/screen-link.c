@@ -103,7 +103,7 @@ int screen_start(struct screen_link *l, const char *name, struct screen_size siz
 	return rc;
 }
 
-/* true: it is on its way, or there is nobody to send it to. */
+/* true: it was sent, or there is no screen. */
 static bool tell(struct screen_link *l, char letter, const void *bytes, size_t n)
 {
 	char packet[1 + SCREEN_PACKET];
@@ -161,7 +161,7 @@ void screen_end(struct screen_link *l)
 
 	if (!l->on)
 		return;
-	/* What it still had to say is of no use; that it is silent means that it has ended. */
+	/* Drop its last messages; the end of the socket means that it has ended. */
 	if (poll(&out, 1, END_MS) > 0 && tell(l, SCREEN_END, NULL, 0) && l->on)
 		while (poll(&in, 1, END_MS) > 0 &&
 			recv(l->socket, unread, sizeof(unread), MSG_DONTWAIT) > 0)

@@ -7,8 +7,8 @@
  *	screen_hear(&l, &event);		when it is readable
  *	screen_end(&l);
  *
- * A screen that ends before its box is lost: the box goes on without, and nothing is asked of
- * the screen any more. All calls are allowed then.
+ * If a screen ends before its box, the box goes on without it. All calls are still allowed, and
+ * do nothing.
  */
 #ifndef SUPERVISE_SCREEN_LINK_H
 #define SUPERVISE_SCREEN_LINK_H
@@ -33,7 +33,7 @@ struct screen_event {
 	char bytes[1 + SCREEN_PACKET];
 };
 
-/* Start it and wait until it has shut itself in. The box's name is held. */
+/* Start it and wait until it has entered its jail. The caller holds the box's name. */
 int screen_start(struct screen_link *l, const char *name, struct screen_size size,
 	struct fault *f);
 
@@ -41,10 +41,10 @@ bool screen_output(struct screen_link *l, const char *bytes, size_t n);
 void screen_resize(struct screen_link *l, struct screen_size size);
 bool screen_draw(struct screen_link *l);
 
-/* One message; ret->bytes + 1 is what belongs to it. */
+/* Read one message; its data begin at ret->bytes + 1. */
 void screen_hear(struct screen_link *l, struct screen_event *ret);
 
-/* Let it write down what is left, for a moment. */
+/* Give it a moment to write the rest of its log. */
 void screen_end(struct screen_link *l);
 
 #endif

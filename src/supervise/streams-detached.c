@@ -1,18 +1,17 @@
 /*
- * supervise/streams-detached.c - the terminal of a detached box, and who looks at it
+ * supervise/streams-detached.c - the terminal of a detached box, and its clients
  *
- * Theory of operation. All that the box writes goes to its screen (screen/screen.h) and to
- * those who are attached. The screen answers what programs ask of a terminal, whether anybody
- * is attached or not; so questions are left out of what clients get, and no terminal of a user
- * ever answers the box.
+ * Theory of operation. The output of the box goes to its screen (screen/screen.h) and to all
+ * attached clients. The screen answers the questions that programs ask a terminal, whether or
+ * not a client is attached. So clients get the output without the questions, and a user's
+ * terminal never answers the box.
  *
- * A client that attaches gets the modes that the box has set, and a picture. While one is being
- * drawn nothing is read from the box, so that the picture and what follows fit together; a
- * screen that takes too long loses that right. A client that is slower than the box misses
- * output, and gets a picture again when it has room: it is in nobody's way, and nothing is
- * kept for it.
+ * A client that attaches gets the modes that the box has set, and a picture. While a picture is
+ * being drawn, nothing is read from the box, so that the output after it fits. If the screen
+ * takes too long, reading goes on. A client that is slower than the box misses output, and gets
+ * a new picture when it has room. So it delays nobody, and no output is queued for it.
  *
- * The size of the terminal is that of the client who attached or typed last.
+ * The terminal has the size of the client that attached or typed last.
  */
 #include "supervise/streams-detached.h"
 #include "supervise/asciicast.h"
@@ -34,8 +33,8 @@
 enum {
 	NOBODY = -1,
 	DRAW_MS = 2000,
-	SILENT_MS = 5000, /* a full-screen program that is so long silent waits for input */
-	PICTURES = 8,     /* that a client may fail to take */
+	SILENT_MS = 5000, /* a full-screen program that is silent for so long waits for input */
+	PICTURES = 8,     /* pictures that a client may fail to take */
 	AT_TERMINAL = 0,
 	AT_SCREEN,
 	AT_VIEWERS,
@@ -228,7 +227,7 @@ static bool may_draw(const struct streams_detached *s)
 	return s->drawing == NOBODY && !s->n_unsent;
 }
 
-/* Without a screen there is nothing to draw; the client sees what comes. */
+/* Without a screen there is no picture; the client sees the output from now on. */
 static void begin_picture(struct streams_detached *s, int i)
 {
 	struct viewer *v = &s->viewer[i];
@@ -250,7 +249,7 @@ static void take_picture(struct streams_detached *s, const char *bytes, size_t n
 
 	if (!v || v->stale || tell(v, VIEWER_OUTPUT, bytes, n))
 		return;
-	/* It will get another, until that is no use. */
+	/* It will get another one, a limited number of times. */
 	v->stale = true;
 	if (++v->failed == PICTURES)
 		drop(s, s->drawing);
@@ -329,7 +328,7 @@ static void detached_serve(struct streams *base, const struct pollfd *fds, bool 
 	serve_screen(s, fds[AT_SCREEN].revents);
 	if (fds[AT_TERMINAL].revents & POLLOUT && !over)
 		pass_input(s);
-	/* In the order of what was said: a client is drawn what the screen was told. */
+	/* Keep the order: the picture must contain what the screen received before. */
 	for (int i = 0; i < STREAMS_VIEWERS; i++) {
 		const short revents = fds[AT_VIEWERS + i].revents;
 
@@ -356,7 +355,7 @@ static void detached_refresh(struct streams *base)
 	(void)base;
 }
 
-/* Nobody has stopped us, so nobody would continue us: a box on its own goes on. */
+/* No shell has stopped us, so none would continue us: a detached box goes on. */
 static void detached_suspend(struct streams *base, bool group)
 {
 	(void)base, (void)group;
@@ -388,7 +387,10 @@ static void detached_close(struct streams *base, int code)
 
 /* --- who asks -------------------------------------------------------------------- */
 
-/* It rang since somebody typed; or it reads single keys and has been silent for a while. */
+/*
+ * The bell rang since the last key; or the box reads single keys and has been silent for a
+ * while.
+ */
 static bool detached_waits(const struct streams *base)
 {
 	const struct streams_detached *s = detached_const(base);

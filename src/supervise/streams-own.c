@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 enum {
-	BACKGROUND_MS = 250, /* how often to look whether we came to the foreground */
-	LATE_MS = 2000,      /* so late an answer of a terminal may be, over a slow line */
+	BACKGROUND_MS = 250, /* how often to check whether we are in the foreground */
+	LATE_MS = 2000,      /* how late a terminal may answer, over a slow line */
 	IN = 0,
 	OUT,
 	ERR,
@@ -40,7 +40,7 @@ static const struct streams_own *own_const(const struct streams *s)
 
 /* --- beginning ------------------------------------------------------------------- */
 
-/* Closed, or /dev/null itself: then the box has its own and nothing needs relaying. */
+/* Is the stream closed, or /dev/null? Then the box gets its own, and nothing needs relaying. */
 static bool is_null(int fd)
 {
 	struct stat st;
@@ -48,7 +48,7 @@ static bool is_null(int fd)
 	return fstat(fd, &st) < 0 || (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
 }
 
-/* A pipe: our end is s->ends[i], the box's *ret_box_end. What is nothing needs none. */
+/* Make a pipe: our end is s->ends[i], the box's *ret_box_end. An absent stream needs none. */
 static int open_stream(struct streams_own *s, int i, int *ret_box_end, struct fault *f)
 {
 	int ends[2], ours = i == IN ? 1 : 0;
@@ -93,7 +93,7 @@ static int own_prepare(struct streams *base, const char *name, struct fault *f)
 	return 0;
 }
 
-/* All that the box writes to its terminal, before the user's gets it. */
+/* Sees all output of the box's terminal before the user's terminal gets it. */
 static void follow(void *ctx, const char *bytes, size_t n)
 {
 	struct streams_own *s = ctx;
@@ -127,7 +127,9 @@ static void own_start(struct streams *base, int terminal)
 
 /* --- while the box runs ---------------------------------------------------------- */
 
-/* Reading the terminal from the background would stop us: wait until we are in front. */
+/*
+ * Reading the terminal from the background would stop us: wait until we are in the foreground.
+ */
 static int own_timeout(struct streams *base)
 {
 	struct streams_own *s = own(base);
@@ -148,7 +150,7 @@ static void own_poll(const struct streams *base, struct pollfd *fds, bool over)
 		relay_poll(&s->relay[i], &fds[2 * i]);
 	for (int i = 2 * STREAMS; i < STREAMS_FDS; i++)
 		fds[i] = (struct pollfd){ .fd = -1 };
-	/* After the end input is of no use to anybody. */
+	/* After the end nobody reads input. */
 	if (over)
 		fds[0].fd = fds[1].fd = -1;
 }
@@ -222,8 +224,8 @@ static void own_rest(struct streams *base)
 }
 
 /*
- * Undo what the box asked of the terminal. What the terminal still has to say about it (an
- * answer that comes late, the mouse) would be typed into the user's shell.
+ * Undo the modes that the box has set, and drop what the terminal still sends (a late answer,
+ * the mouse): it would be typed into the user's shell.
  */
 static void own_close(struct streams *base, int code)
 {
@@ -233,7 +235,7 @@ static void own_close(struct streams *base, int code)
 
 	(void)code;
 	if (s->terminal >= 0 && s->tty.raw && tty_foreground(&s->tty)) {
-		note_question(s); /* the last bytes may have been one */
+		note_question(s); /* the last bytes may have been a question */
 		s->term.asked = s->asked_at && clock_ms() - s->asked_at < LATE_MS;
 		n = term_reset(&s->term, text);
 		tty_say(&s->tty, text, n);

@@ -17,12 +17,12 @@ struct streams_own {
 	struct relay relay[3];
 	int host[3];        /* our own descriptors for the user's streams */
 	int ends[3];        /* our ends of the box's */
-	struct term term;   /* what the box asked of our terminal */
+	struct term term;   /* the modes that the box has set on our terminal */
 	long long asked_at; /* ms: when it last asked something that a terminal answers */
 	int terminal;
 };
 
-/* Look whether there is a terminal. Changes nothing. */
+/* Find out whether there is a terminal. Changes nothing. */
 void streams_own_init(struct streams_own *s, struct record *record);
 
 #endif

@@ -1,9 +1,8 @@
 /*
  * supervise/streams.h - where the standard streams of a box lead
  *
- * The supervisor's loop knows this interface and nothing of what is behind it: its own
- * terminal, pipes and files (streams-own.h), or clients that attach to the box
- * (streams-detached.h).
+ * The supervisor's loop knows only this interface. Behind it are the supervisor's own terminal,
+ * pipes and files (streams-own.h), or clients that attach to the box (streams-detached.h).
  *
  *	s->ops->open(s, &io, f);		the box's ends, before it is begun
  *	s->ops->prepare(s, name, f);
@@ -25,7 +24,7 @@ struct streams;
 
 enum { STREAMS_VIEWERS = 8, STREAMS_FDS = 2 + STREAMS_VIEWERS };
 
-/* A client that attaches. */
+/* A client that wants to attach. */
 struct streams_client {
 	unsigned short rows, cols; /* of its terminal */
 	bool read_only;
@@ -35,7 +34,7 @@ struct streams_ops {
 	/* Fill in what the box gets; the caller closes its ends when the box has them. */
 	int (*open)(struct streams *s, struct box_io *io, struct fault *f);
 
-	/* The plan is made, and the box's name held; the box is about to start. */
+	/* The plan is made and the box's name is held; the box is about to start. */
 	int (*prepare)(struct streams *s, const char *name, struct fault *f);
 
 	/* The box runs; terminal is the master side of its pty, or -1. */
@@ -48,34 +47,34 @@ struct streams_ops {
 	void (*poll)(const struct streams *s, struct pollfd *fds, bool over);
 	void (*serve)(struct streams *s, const struct pollfd *fds, bool over);
 
-	/* Is all output delivered, or is there nobody left to take it? */
+	/* Is all output delivered, or is there no reader left? */
 	bool (*done)(const struct streams *s);
 
-	/* The user's terminal may have another size, or be ours again. */
+	/* The user's terminal may have a new size, or we are in its foreground again. */
 	void (*refresh)(struct streams *s);
 
 	/*
-	 * The box has stopped, with all in it. Return when it is to go on. group: nobody
-	 * else was told; else a signal has told the other processes of our job.
+	 * All processes of the box are stopped. Return when it shall continue. group: also stop
+	 * the other processes of our job; else a signal has stopped them already.
 	 */
 	void (*suspend)(struct streams *s, bool group);
 
 	/* Nothing happens for a while: give memory back. */
 	void (*rest)(struct streams *s);
 
-	/* The box is over, with this exit code: leave everything of the user's as it was. */
+	/* The box has ended with this exit code: restore the user's terminal. */
 	void (*close)(struct streams *s, int code);
 
-	/* What follows is NULL where nobody can attach. */
+	/* The rest is NULL if nobody can attach. */
 
-	/* Take the connection of a client, as in streams-detached.h; *fd is -1 then. */
+	/* Take the connection of a client (streams-detached.h), and set *fd to -1. */
 	int (*attach)(struct streams *s, int *fd, const struct streams_client *c,
 		struct fault *f);
 
-	/* As if somebody had typed it. */
+	/* Type the text into the box's terminal. */
 	int (*type)(struct streams *s, const char *bytes, size_t n, struct fault *f);
 
-	/* Does the box seem to wait for somebody to type? How many look at it? */
+	/* Does the box seem to wait for input? How many clients are attached? */
 	bool (*waits)(const struct streams *s);
 	unsigned int (*viewers)(const struct streams *s);
 };

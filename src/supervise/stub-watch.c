@@ -23,7 +23,10 @@ static bool is_file(const struct place *place)
 	return place->kind == PLACE_CONFIG && !place->stub;
 }
 
-/* The directory of a stub, not the stub: one that a process is in says nothing when it goes. */
+/*
+ * Watch the directory of a stub, not the stub: if a process has the stub as its working
+ * directory, its removal is not reported.
+ */
 static bool watch_place(struct stub_watch *w, const struct place *place)
 {
 	int watch;
@@ -33,7 +36,7 @@ static bool watch_place(struct stub_watch *w, const struct place *place)
 			       IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR | IN_DONT_FOLLOW) >= 0;
 	if (w->n == STUB_WATCH_FILES)
 		return false;
-	/* That a file lost its name is a change of its count of names. */
+	/* IN_ATTRIB: losing its name changes a file's link count. */
 	watch = inotify_add_watch(w->fd, place->source,
 		IN_ATTRIB | IN_MOVE_SELF | IN_DONT_FOLLOW);
 	if (watch < 0)
@@ -48,7 +51,7 @@ void stub_watch_poll(const struct stub_watch *w, struct pollfd *pfd)
 	*pfd = (struct pollfd){ .fd = w->fd, .events = POLLIN };
 }
 
-/* The name of the stub that went, or NULL. Its directory has other names in it. */
+/* The name of the stub that was removed, or NULL: events of other names in its directory. */
 static const char *stub_name(const struct plan *p, const struct inotify_event *e)
 {
 	if (!e->len || !(e->mask & IN_ISDIR))
@@ -66,7 +69,7 @@ static bool is_in_place(const struct place *file)
 	return lstat(file->source, &st) == 0 && st.st_ino == file->inode;
 }
 
-/* The name of the file that another stands for by now, or NULL. Once for each. */
+/* The name of the file that was replaced, or NULL. Once for each. */
 static const char *file_name(struct stub_watch *w, const struct inotify_event *e)
 {
 	const struct place *place;
@@ -92,7 +95,7 @@ static const struct lost {
   replaced = { "replaced", "write",
 	  "what became of it is listed when it ends; until then git here may obey the box" };
 
-/* Over whatever is on the screen, with a bell. Where nobody reads, it is left out. */
+/* Print over whatever is on the screen, with a bell. If nobody reads, drop the message. */
 static void show_lost(const struct plan *p, const struct lost *lost, const char *names,
 	bool raw)
 {
@@ -124,7 +127,7 @@ static void add_name(char names[NAMES_SIZE], const char *name)
 		snprintf(names + len, NAMES_SIZE - len, "%s%s", len ? ", " : "", name);
 }
 
-/* The box was running before the watches were set: look once at what may have gone before. */
+/* The box ran before the watches were set: check once what was removed before. */
 static void show_early(struct stub_watch *w)
 {
 	char gone[NAMES_SIZE] = "", changed[NAMES_SIZE] = "";

@@ -4,11 +4,11 @@
  * While a box runs, an empty directory stands for a protected name that is absent
  * (box/stubs.h). `git clean -d` outside removes it like any other, and the kernel takes the
  * box's mount away with it: from then on the box can make the name. No process can prevent
- * that. What the box makes is reported when it ends; but until then the user may start the
- * program that obeys it. So the supervisor says at once what was removed.
+ * that. Files that the box makes are reported when it ends, but the user may start a program
+ * that obeys them before. So the supervisor reports at once what was removed.
  *
- * In the same way `git config` outside, which replaces .git/config by renaming, takes the box's
- * mount on it away.
+ * In the same way, `git config` outside replaces .git/config by renaming, and so removes the
+ * box's mount on it.
  *
  *	stub_watch_begin(&w, plan);    the box runs
  *	stub_watch_poll(&w, &pfd); poll(...); stub_watch_serve(&w, &pfd, raw);
@@ -44,8 +44,8 @@ void stub_watch_poll(const struct stub_watch *w, struct pollfd *pfd);
 void stub_watch_serve(struct stub_watch *w, const struct pollfd *pfd, bool raw);
 
 /*
- * These paths and the files that were replaced, NULL-terminated. The inode number does not
- * tell: a file system gives it to the next file but one.
+ * These paths and the files that were replaced, NULL-terminated. Inode numbers do not show a
+ * replacement, because a file system soon reuses them.
  */
 const char *const *stub_watch_lost(const struct stub_watch *w, const char *const *paths);
 

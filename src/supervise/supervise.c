@@ -1,12 +1,12 @@
 /*
  * supervise/supervise.c - one loop around one box
  *
- * Theory of operation. The box never holds a descriptor of the host's: on a terminal it
- * has a pty of its own, else three pipes. Where these lead is the business of a struct
- * streams. The loop's poll(2) waits for them, for signals (signalfd), for init's word that
- * the command stopped or ended, for the broker, for callers of the control socket and for the
- * time limit. Nothing here blocks, so a reader that stalls cannot keep the limit from being
- * enforced. Nothing allocates once the box runs.
+ * Theory of operation. The box never holds a descriptor of the host's: on a terminal it has a
+ * pty of its own, else three pipes. A struct streams knows where these lead. The loop's poll(2)
+ * waits for them, for signals (signalfd), for init's report that the command stopped or ended,
+ * for the broker, for callers of the control socket and for the time limit. Nothing here
+ * blocks, so a reader that stalls cannot keep the limit from being enforced. Nothing allocates
+ * once the box runs.
  *
  * Signals. On a terminal Ctrl-C and Ctrl-Z are bytes for the box's pty. Signals sent
  * to the supervisor itself go to the command: those that a terminal would send to a job go
@@ -33,9 +33,9 @@
 #include <unistd.h>
 
 enum {
-	GRACE_MS = 5000,   /* between the polite signal and the end */
-	NOT_STARTED = 125, /* in the record of a box that never ran */
-	QUIET_MS = 500,    /* after that long without an event, let go of memory */
+	GRACE_MS = 5000,   /* between SIGTERM and SIGKILL */
+	NOT_STARTED = 125, /* exit code in the record of a box that never ran */
+	QUIET_MS = 500,    /* after so long without an event, give memory back */
 };
 
 /* --- signals --------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static int open_signals(void)
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		sigaddset(&set, others[i]);
-	/* What nohup or a background shell made us ignore stays ignored. */
+	/* Signals that nohup or a background shell made us ignore stay ignored. */
 	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++)
 		if (!is_ignored(forwarded[i].sig))
 			sigaddset(&set, forwarded[i].sig);
@@ -77,7 +77,7 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Stop with the box, and go on with it when somebody continues us. */
+/* Stop with the box, and continue it when we are continued. */
 static void suspend(struct supervisor *s, bool group)
 {
 	s->streams->ops->suspend(s->streams, group);
@@ -89,7 +89,7 @@ static void forward(struct supervisor *s, int sig)
 	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++)
 		if (forwarded[i].sig == sig)
 			s->engine->signal(&s->box, sig, forwarded[i].group);
-	/* Without its terminal a session has no way to end but this. */
+	/* A session that has lost its terminal can only end this way. */
 	if (sig == SIGHUP && !s->kill_at)
 		s->kill_at = clock_ms() + GRACE_MS;
 }
@@ -110,7 +110,9 @@ static void on_signal(struct supervisor *s, int sig)
 	}
 }
 
-/* Once the command has ended, a signal means: do not wait for the readers of its output. */
+/*
+ * Once the command has ended, a signal means that we need not wait for readers of its output.
+ */
 static bool read_signals(struct supervisor *s)
 {
 	struct signalfd_siginfo info;
@@ -163,7 +165,7 @@ static void read_events(struct supervisor *s)
 	}
 }
 
-/* When the box has been idle for too long; 0: there is no such limit. */
+/* The time when the box will have been idle for too long; 0: there is no such limit. */
 static long long idle_up(const struct supervisor *s)
 {
 	return s->active ? s->active + (long long)s->plan->limits.idle * 1000 : 0;
@@ -222,7 +224,7 @@ static int timeout_ms(struct supervisor *s)
 	if (!s->rested && !s->quiet)
 		ms = sooner(ms, QUIET_MS);
 	if (s->over)
-		return ms; /* there is nothing left to end: past deadlines must not wake us */
+		return ms; /* the command has ended: its deadlines must not wake us */
 	if (s->time_up)
 		ms = soonest(ms, s->time_up);
 	if (s->active)
@@ -232,7 +234,7 @@ static int timeout_ms(struct supervisor *s)
 	return ms;
 }
 
-/* Nothing happened for a while, and it may be days. */
+/* Nothing has happened for a while, and nothing may happen for days. */
 static int rest(struct supervisor *s, struct pollfd *fds, unsigned int n, int timeout)
 {
 	s->streams->ops->rest(s->streams);
@@ -240,7 +242,7 @@ static int rest(struct supervisor *s, struct pollfd *fds, unsigned int n, int ti
 	return mem_rest(fds, n, timeout);
 }
 
-/* Where each has its entries for poll(2). */
+/* The place of each part's entries for poll(2). */
 enum {
 	AT_STREAMS = 0,
 	AT_SIGNALS = AT_STREAMS + STREAMS_FDS,
@@ -318,7 +320,7 @@ void supervise_loop(struct supervisor *s)
 		if (fds[AT_BOX].revents)
 			read_events(s);
 		check_time(s);
-		/* It says its last words while we tidy up. */
+		/* It reports its last events while we clean up. */
 		if (s->over)
 			broker_ask_end(&s->broker);
 	}
@@ -342,7 +344,7 @@ static int start_record(struct supervisor *s, const char *path, const struct box
 	return path ? record_open(&s->record, path, &head, f) : 0;
 }
 
-/* The first to ask decides how long it has; who asks again with less is in more of a hurry. */
+/* A second request may shorten the time that the first one has given, and not lengthen it. */
 static void stop_box(void *ctx, unsigned int seconds, bool restart)
 {
 	struct supervisor *s = ctx;
@@ -373,7 +375,7 @@ static int open_journal(void *ctx, struct fault *f)
 	return journal_open(&s->broker.journal, s->plan->name, f);
 }
 
-/* The box has its copies; ours would keep its readers from ever seeing the end. */
+/* The box has its own copies. While ours are open, their readers never see the end. */
 static void close_box_ends(struct box_io *io)
 {
 	fd_close(&io->in);
@@ -467,7 +469,7 @@ int supervise_start(struct supervisor *s, const struct plan *p, struct fault *f)
 	return 0;
 }
 
-/* After the box: what is left to say about its network. */
+/* Collect the last events and the summary of the network. */
 static void end_network(struct supervisor *s)
 {
 	struct fault unused = { 0 };

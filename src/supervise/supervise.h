@@ -34,24 +34,24 @@ struct outcome {
 	bool scratch_full;           /* its own file system had no room left at the end */
 	struct cgroup_counts counts; /* limits of its control group that it reached */
 	bool killed;                 /* the box's init was killed from outside */
-	bool stopped;                /* somebody asked it to end, */
-	bool restart;                /* and to begin again */
+	bool stopped;                /* a request ended it, */
+	bool restart;                /* and asked to start it again */
 	int record_error;            /* errno of a recording that is incomplete, or 0 */
 	bool net_lost; /* the broker ended before the box did, or could not start */
 	const struct fault *net_fault; /* why it could not, or NULL */
 	int net_error; /* errno of a record of network events that is incomplete, or 0 */
-	const char *net_summary; /* lines for the person about the network; "" or NULL: none */
+	const char *net_summary; /* lines for the user about the network; "" or NULL: none */
 	const char *const *replaced; /* see struct box */
 };
 
 /*
- * Begins as zeros, in memory of mem.h: that is shared with init, which lets go of it, where
- * static memory would be copied for it page by page.
+ * Begins as zeros, in memory of mem.h. init shares that memory and unmaps it. Static memory
+ * would be copied for init page by page.
  */
 struct supervisor {
 	/*
-	 * Between supervise_loop() and supervise_end() box.root is the root of the box's own
-	 * file system, in which nothing lives any more. What is in it the box wrote.
+	 * Between supervise_loop() and supervise_end(), box.root is the root of the box's own
+	 * file system. No process of the box is left. The box wrote its contents.
 	 */
 	struct box box;
 
@@ -68,10 +68,10 @@ struct supervisor {
 	long long time_up; /* ms; 0: no limit */
 	long long
 		active; /* ms: when something last went in or out; with a limit of idle time */
-	long long kill_at; /* ms; 0: nobody asked the box to end */
+	long long kill_at; /* ms; 0: there was no request to end */
 	bool over;         /* the command ended; only output is left */
 	bool quiet;        /* nothing happened for a while */
-	bool rested;       /* and memory was given back, since the last event */
+	bool rested;       /* memory was given back since the last event */
 	struct outcome outcome;
 	struct steer steer; /* last: most of it is never used */
 };
@@ -83,7 +83,7 @@ struct supervisor {
 int supervise_begin(struct supervisor *s, const struct frame *frame, struct streams *streams,
 	const char *record, struct fault *f);
 
-/* There will be no plan: end what was begun. */
+/* The plan failed: end what was begun. */
 void supervise_abandon(struct supervisor *s);
 
 /* Build the box and start its command. The plan's frame is that of supervise_begin(). */
@@ -93,9 +93,9 @@ int supervise_start(struct supervisor *s, const struct plan *p, struct fault *f)
 void supervise_loop(struct supervisor *s);
 
 /*
- * Remove what is left of the box on the host. The kernel takes its mounts down from the
- * moment the command has ended, and a stub that is still mounted on is removed ten times
- * slower: do what else there is to do before.
+ * Remove what is left of the box on the host. Call this last: the kernel removes the box's
+ * mounts in the background once the command has ended, and removing a stub that is still a
+ * mount point is ten times slower.
  */
 void supervise_end(struct supervisor *s, struct outcome *ret);
 

@@ -1,5 +1,5 @@
 /*
- * supervise/term-modes.c - what a stream of output asked of the terminal that shows it
+ * supervise/term-modes.c - the modes that a stream of output has set on a terminal
  *
  * Sequences are those of ECMA-48 as xterm has them, in seven bits: in UTF-8 the eight-bit forms
  * are parts of characters. A control character in the middle of a sequence acts as it would
@@ -16,10 +16,10 @@ enum { BEL = 7, SHIFT_OUT = 14, SHIFT_IN = 15, CAN = 24, SUB = 26, ESC = 27 };
 /* CSI ? number h and l. */
 static const struct {
 	unsigned short number;
-	bool on;      /* a plain terminal has it */
-	bool reports; /* the terminal sends something by itself */
+	bool on;      /* on in a plain terminal */
+	bool reports; /* makes the terminal send something by itself */
 } table[] = {
-	/* The screens first: what else is set may be kept for each. */
+	/* The screens come first: a terminal may keep the other modes for each screen. */
 	{ 47, false, false }, { 1047, false, false }, { 1049, false, false },
 	{ 1, false, false },  /* application cursor keys */
 	{ 6, false, false },  /* origin */
@@ -56,7 +56,7 @@ static void set_mode(struct term *t, unsigned long number, bool on)
 			set_bit(t, i, on);
 }
 
-/* All numbers of "?1000;1006". */
+/* Set all modes of "?1000;1006". */
 static void set_modes(struct term *t, const char *params, bool on)
 {
 	for (const char *at = params; *at;) {
@@ -70,7 +70,7 @@ static void set_modes(struct term *t, const char *params, bool on)
 	}
 }
 
-/* A sequence, without ESC [ and its last byte, as a string; true: a terminal would answer. */
+/* A sequence as a string, without ESC [ and its last byte; true: a terminal would answer it. */
 static bool csi_asks(const char *params, char last)
 {
 	const size_t n = strlen(params);
@@ -135,7 +135,7 @@ static bool take_csi(struct term *t, const char *params, char last)
 	return false;
 }
 
-/* What a title may be on another terminal: nothing that controls it. */
+/* Copy a title without control characters. */
 static void take_title(struct term *t, const char *text)
 {
 	size_t n = 0;
@@ -147,7 +147,7 @@ static void take_title(struct term *t, const char *text)
 	t->titled = true;
 }
 
-/* An operating system command: "2;text". A question has a ? where the value would be. */
+/* An operating system command: "2;text". A question has a ? in place of the value. */
 static bool take_osc(struct term *t, const char *text)
 {
 	const unsigned long what = strtoul(text, NULL, 10);
@@ -165,19 +165,19 @@ static bool take_osc(struct term *t, const char *text)
 	return false;
 }
 
-/* A whole string: ESC, its kind, and text without its end. */
+/* A complete string: ESC, its kind, and its text without the terminator. */
 static bool take_string(struct term *t)
 {
 	const char kind = (char)t->held[1], *text = (const char *)t->held + 2;
 
 	if (kind == ']')
 		return take_osc(t, text);
-	/* XTGETTCAP, DECRQSS; all else of a device is for it to draw. */
+	/* XTGETTCAP, DECRQSS; all other device control strings are only drawn. */
 	if (kind == 'P' && (!strncmp(text, "+q", 2) || !strncmp(text, "$q", 2))) {
 		t->asked = true;
 		return true;
 	}
-	/* A graphics command is answered unless it says q=2. */
+	/* A terminal answers a graphics command unless it has q=2. */
 	if (kind == '_' && text[0] == 'G')
 		t->asked = true;
 	return false;
@@ -191,7 +191,7 @@ static void as_new(struct term *t)
 	t->keyboard = t->region = t->charset = false;
 }
 
-/* ESC and one more, or ESC ( and what comes then. */
+/* ESC and one more byte, or ESC ( and the byte after it. */
 static void take_escape(struct term *t, char last)
 {
 	if (last == 'c' && t->n == 2)
@@ -208,9 +208,9 @@ static void take_escape(struct term *t, char last)
 
 enum verdict {
 	VERDICT_SHOW, /* this byte is for the screen */
-	VERDICT_HOLD, /* part of a sequence that goes on */
-	VERDICT_PASS, /* the held sequence is whole, or too long: it goes on as it is */
-	VERDICT_DROP, /* the held sequence is whole, and for nobody else */
+	VERDICT_HOLD, /* part of a sequence that is not complete */
+	VERDICT_PASS, /* the held sequence is complete, or too long: pass it on unchanged */
+	VERDICT_DROP, /* the held sequence is complete, and is not passed on */
 };
 
 static enum verdict finish(struct term *t, bool drop)
@@ -244,7 +244,7 @@ static enum verdict plain(struct term *t, unsigned char c)
 	return VERDICT_SHOW;
 }
 
-/* The part of the sequence that is kept, as a string from `from` without its last `end`. */
+/* The held bytes as a string, from `from` on and without the last `end`. */
 static const char *kept(struct term *t, size_t from, size_t end)
 {
 	t->held[t->n - end] = '\0';
@@ -291,7 +291,7 @@ static enum verdict in_string(struct term *t, unsigned char c)
 	}
 	if (c != BEL && !escaped)
 		return VERDICT_HOLD;
-	/* Another sequence than the string's end: terminals forget the string then. */
+	/* Another sequence than the terminator: terminals drop the string then. */
 	if (escaped && c != '\\') {
 		begin(t);
 		t->held[t->n++] = c;
@@ -314,7 +314,7 @@ static enum verdict take(struct term *t, unsigned char c)
 		t->held[t->n++] = c;
 		return finish(t, false);
 	}
-	/* A new sequence ends one that never ended. */
+	/* A new sequence ends an incomplete one. */
 	if (c == ESC && t->state != TERM_STRING && t->state != TERM_STRING_ESCAPE) {
 		t->n = 0;
 		begin(t);
@@ -352,7 +352,7 @@ static size_t step(struct term *t, const char *bytes, size_t n, char *out)
 				*at = (char)c, made++;
 			break;
 		case VERDICT_HOLD:
-			/* One byte must always fit, and an end to the string. */
+			/* There must always be room for one byte and a terminating NUL. */
 			if (t->n < TERM_HELD - 2)
 				break;
 			t->passing = true;
@@ -425,10 +425,10 @@ size_t term_reset(const struct term *t, char *out)
 {
 	size_t n = 0;
 
-	/* What a sequence was in the middle of is ended, or it would eat all that follows. */
+	/* End an incomplete sequence, because it would swallow everything after it. */
 	if (t->state != TERM_GROUND)
 		n = add(out, n, "\030");
-	/* To move margins moves the cursor, which is put back. */
+	/* Setting the margins moves the cursor, so restore it. */
 	if (t->region)
 		n = add(out, n, "\0337\033[r\0338");
 	for (int i = MODES; i-- > 0;)

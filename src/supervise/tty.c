@@ -5,13 +5,12 @@
  * a wire to it. Raw mode makes it so: no echo, no line editing, no signals from
  * keys, no newline translation - the box's line discipline does all that, inside.
  *
- * Whose terminal is it? A terminal has one foreground process group. Only there
- * may we read (else SIGTTIN stops us) or change modes (else SIGTTOU does). Worse
- * than being stopped is not being stopped: modes that are changed from the
- * background are changed under the shell's line editor. So modes are touched only
- * in the foreground, with SIGTTOU blocked for the moment between asking and doing.
- * A terminal that is not our controlling one (setsid), or no terminal at all, has
- * no such rules: tcgetpgrp() fails and we count as in the foreground.
+ * Whose terminal is it? A terminal has one foreground process group. Only a process of that
+ * group may read (else SIGTTIN stops it) or change modes (else SIGTTOU does). Not being stopped
+ * would be worse: modes that are changed from the background change under the shell's line
+ * editor. So modes are changed only in the foreground, with SIGTTOU blocked between the check
+ * and the change. A terminal that is not our controlling one (setsid), or no terminal at all,
+ * has no such rules: tcgetpgrp() fails and we count as in the foreground.
  *
  * Which modes are "as found"? Those at the moment raw mode begins, not those at
  * the start: started with `&`, we would remember the modes of an editor that runs
@@ -44,7 +43,7 @@
 
 enum {
 	SAY_MS = 100,
-	SWALLOW_MS = 150, /* after that long a silence there is no more */
+	SWALLOW_MS = 150, /* after so long a silence nothing more will come */
 	SWALLOWS = 64,
 };
 
@@ -62,7 +61,7 @@ bool tty_foreground(const struct tty *t)
 	return front < 0 || front == getpgrp();
 }
 
-/* tcsetattr that cannot stop us, should the foreground be lost just now. */
+/* tcsetattr(3) that cannot stop us if we lose the foreground at this moment. */
 static int set_modes(int fd, const struct termios *modes)
 {
 	sigset_t block, old;
@@ -90,7 +89,7 @@ bool tty_raw(struct tty *t)
 	cfmakeraw(&modes);
 	modes.c_cc[VMIN] = 1;
 	modes.c_cc[VTIME] = 0;
-	/* First the mark, then the deed: an exit in between must restore. */
+	/* Set the mark first: if we exit in between, the modes must be restored. */
 	t->owner = getpid();
 	t->raw = true;
 	return set_modes(t->in, &modes) == 0;
@@ -101,7 +100,10 @@ void tty_restore(struct tty *t)
 	int saved = errno;
 
 	if (t->raw && t->owner == getpid()) {
-		/* From the background it is the shell's now, which has set its own modes. */
+		/*
+		 * In the background the terminal belongs to the shell, which has set its own
+		 * modes.
+		 */
 		if (tty_foreground(t))
 			set_modes(t->in, &t->saved);
 		t->raw = false;
@@ -159,7 +161,7 @@ void tty_swallow(const struct tty *t)
 	char bytes[256];
 
 	tty_say(t, question, sizeof(question) - 1);
-	/* The answer is ESC [ ? ... c; so much of other things comes before it at most. */
+	/* The answer is ESC [ ? ... c; at most so many other bytes come before it. */
 	for (int i = 0; i < SWALLOWS && poll(&in, 1, SWALLOW_MS) > 0; i++) {
 		ssize_t n = read(t->in, bytes, sizeof(bytes));
 
@@ -195,6 +197,9 @@ static bool is_cooked(const struct termios *modes)
 
 const struct termios *tty_cooked(const struct tty *t)
 {
-	/* In the background these may be the modes of what runs in front: no model. */
+	/*
+	 * In the background these may be the modes of another foreground program: do not copy
+	 * them.
+	 */
 	return t->is_tty && is_cooked(&t->saved) ? &t->saved : NULL;
 }

@@ -46,7 +46,7 @@ bool tty_foreground(const struct tty *t);
  */
 bool tty_raw(struct tty *t);
 
-/* The modes as we found them. May be repeated; async-signal-safe; keeps errno. */
+/* Restore the original modes. May be repeated; async-signal-safe; keeps errno. */
 void tty_restore(struct tty *t);
 
 /*
@@ -62,18 +62,18 @@ bool tty_suspend(struct tty *t, bool group);
 void tty_say(const struct tty *t, const char *bytes, size_t n);
 
 /*
- * Read and forget what the terminal has sent and is about to send: it is asked something that
- * every terminal answers, and all before that answer is old. A terminal that does not answer
- * has a moment.
+ * Read and drop what the terminal has sent and is about to send. It is asked a question that
+ * every terminal answers; everything before that answer is old. If it does not answer, give up
+ * after a moment.
  */
 void tty_swallow(const struct tty *t);
 
-/* Rows, columns and pixels; 24 x 80 when the terminal does not know or there is none. */
+/* Rows, columns and pixels; 24 x 80 if the terminal does not report them, or there is none. */
 void tty_size(const struct tty *t, struct winsize *ret);
 
 /*
- * The modes and control characters that the user has (erase, UTF-8, ...), for the box's
- * pty to begin with; NULL when they are no ordinary ones.
+ * The user's modes and control characters (erase, UTF-8, ...), as the initial settings of the
+ * box's pty; NULL if they are not usable.
  */
 const struct termios *tty_cooked(const struct tty *t);
 

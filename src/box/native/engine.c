@@ -110,7 +110,7 @@ static const struct step steps[] = {
 	{ "fds", step_fds }, /* first: CVE-2024-21626 */
 	{ "namespaces", step_namespaces },
 	{ "userns", step_userns },
-	{ "bounds", step_bounds }, /* slow and independent: before the wait */
+	{ "bounds", step_bounds }, /* slow, and needs no plan: before the wait */
 	{ "root", step_root },
 	{ "own", step_own },         /* places that need no plan */
 	{ "plan", step_await_plan }, /* the supervisor makes it meanwhile */
@@ -122,10 +122,11 @@ static const struct step steps[] = {
 	{ "terminal", step_terminal }, /* needs the box's /dev/pts */
 	{ "rules", step_rules },       /* Landlock rules, by paths of the box */
 	{ "net", step_net },           /* as late as possible: it is made during the mounts */
-	{ "caps", step_caps },         /* after everything that needs them */
+	{ "caps", step_caps },         /* after every step that needs them */
 	{ "landlock", step_landlock }, /* after mounting, which it forbids */
-	{ "seccomp", step_seccomp },   /* last of the walls: all before would be refused */
-	{ "renames", step_renames },   /* a report, not a refusal: on top of the list */
+	{ "seccomp", step_seccomp },   /* the last wall: it would refuse the steps before it */
+	/* it reports calls and refuses none: on top of the other filter */
+	{ "renames", step_renames },
 	{ "go", step_await_go },       /* the supervisor is ready for the command */
 	{ "exec", step_exec },
 };
@@ -138,7 +139,7 @@ const char *native_step_name(size_t i)
 #ifdef CARREL_TEST_HOOKS
 /*
  * Test builds only: fail at the step that the environment names, or wait before it, for ever or
- * until a file exists. Another file, beside that one, tells that init has come so far.
+ * until a file exists. Another file beside that one shows that init has reached the step.
  */
 static int test_hook(const char *step, struct fault *f)
 {
@@ -270,8 +271,8 @@ static int native_begin(const struct frame *frame, const struct box_io *io, stru
 
 	mem_arena(); /* before the clone, so that it is shared */
 	/*
-	 * Root's groups would still apply inside. EPERM: root of a user namespace without that
-	 * right; the groups are then of no use inside, as with any user.
+	 * Root's groups would still apply inside. EPERM: we are root of a user namespace
+	 * without that right; then the groups give no access inside, as with any user.
 	 */
 	if (frame->host_uid == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
 		return fault_set(f, errno, "drop root's groups");

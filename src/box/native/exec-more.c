@@ -1,14 +1,15 @@
 /*
- * box/native/exec-more.c - a further command in a box that runs
+ * box/native/exec-more.c - a further command in a running box
  *
- * Theory of operation. Nothing is joined from outside. init lives under all layers of the box
- * (namespaces, no capability, Landlock, seccomp, limits, uid), so a command that it starts is
- * confined as the first one is. The supervisor sends the ends of pipes, or wants a terminal,
- * which comes from the box's own devpts; and a file in memory with the words:
+ * Theory of operation. Nothing enters the box's namespaces from outside. init itself starts the
+ * command. init lives under all layers of the box (namespaces, no capability, Landlock,
+ * seccomp, limits, uid), so the command is confined as the first one is. The supervisor sends
+ * the ends of pipes, or asks for a terminal from the box's own devpts. It also sends a file in
+ * memory with the words:
  *
  *	struct box_exec_head, the working directory, argc arguments, envc variables
  *
- * each a string with its NUL. Such a command is a session of its own. It ends with the box.
+ * each a string with its NUL. The command has a session of its own, and ends with the box.
  */
 #include "box/native/native.h"
 #include "box/engine.h"
@@ -78,7 +79,7 @@ static bool split(struct more *m, char *bytes, size_t size, char **room)
 
 /* ---- the process ---- */
 
-/* init has none of these places, so what it received may be in one: out of the way first. */
+/* init does not use 0 to 2, so a received descriptor may have such a number: move it first. */
 static int arrange(const struct more *m)
 {
 	int from[3];

@@ -2,9 +2,9 @@
  * box/native/fds.c - close all descriptors of the host
  *
  * The first step, so that nothing the user's shell or a careless parent left open can leak into
- * a box (CVE-2024-21626). Kept are the box's ends of its streams at 0-2 and the control socket
- * at 3. The streams are pipes made for this box, or /dev/null, and never a descriptor of the
- * host's: a socket could be reconnected in the host's network, a file reopened for writing
+ * a box (CVE-2024-21626). It keeps only the box's ends of its streams at 0-2 and the control
+ * socket at 3. The streams are pipes made for this box, or /dev/null, and never a descriptor of
+ * the host's: a socket could be reconnected in the host's network, a file reopened for writing
  * through /proc/self/fd.
  */
 #include "box/native/native.h"

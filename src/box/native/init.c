@@ -26,7 +26,7 @@ enum { QUIET_MS = 500 };
 /*
  * kill(-1) visits every process of the machine, so first check whether there is anything to
  * kill. A process in a pid namespace has a living parent there: its own or, when that has
- * ended, an ancestor, at last pid 1. So every living process descends from a child of ours;
+ * ended, an ancestor, in the end pid 1. So every living process descends from a child of ours;
  * without children the box is empty and nothing can start in it. (A process put in here from
  * outside by setns(2) has its parent outside. It belongs to the host, and dies with us in a
  * moment.)
@@ -56,8 +56,8 @@ static void reap(const struct native *n)
 		if (!WIFSTOPPED(status))
 			end_box(n, status);
 		/*
-		 * Nothing may go on while the supervisor is stopped, because its clock stands
-		 * still.
+		 * Nothing may run while the supervisor is stopped, because it cannot enforce
+		 * the time limit then.
 		 */
 		if (n->terminal >= 0)
 			kill(-1, SIGSTOP);

@@ -102,8 +102,8 @@ static bool writable(const struct place *place)
 }
 
 /*
- * Before the network is ready, for which init waits afterwards. A step of its own because
- * nothing can be mounted once the rules are in force.
+ * Make the rules before the network is ready, since init has to wait for that anyway. Enforcing
+ * them is a step of its own, because nothing can be mounted afterwards.
  */
 int step_rules(struct native *n, struct fault *f)
 {

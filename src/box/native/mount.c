@@ -3,18 +3,18 @@
  *
  * Theory of operation. A tmpfs becomes the root, every place is put into it in the plan's
  * order, then the process pivots into it and the host's tree is gone. The mount namespace is a
- * private copy of the host's, and only mounts of one's own namespace can be cloned. So sources
- * are opened here and not before the clone: by their canonical path, once, refusing any
- * symlink. A tree that changes meanwhile makes the start fail and cannot redirect it
- * (CVE-2021-30465). From then on only descriptors are used. Targets are opened beneath the new
- * root, without links (CVE-2024-42472, CVE-2025-31133).
+ * private copy of the host's, and only mounts of one's own namespace can be cloned. So init
+ * opens the sources here, after the clone: by their canonical path, once, refusing any symlink.
+ * A tree that changes meanwhile makes the start fail and cannot redirect it (CVE-2021-30465).
+ * From then on only descriptors are used. Targets are opened beneath the new root, without
+ * links (CVE-2024-42472, CVE-2025-31133).
  *
  * Neighbours in the plan lie in the same directory. It is opened once for all of them, and each
- * is named from there by its last part: a single name that is not followed as a link resolves
- * no links either. If that fails, the whole path is tried, which gives the fault its text.
+ * is opened from there by its last part. With O_NOFOLLOW a single name resolves no links
+ * either. If that fails, the whole path is tried, which gives the fault its text.
  *
  * Must run: after userns; before landlock, which forbids mounting. Must not: create anything
- * except on the box's own tmpfs.
+ * outside the box's own tmpfs.
  */
 #include "box/native/native.h"
 #include "box/native/mount.h"
@@ -473,8 +473,8 @@ static int put_stub(struct tree *t, const struct place *place, struct fault *f)
 /*
  * A nested user namespace could undo read-only mounts that it inherits a handle to. seccomp
  * refuses to make one, and so does this kernel limit. It is set through the new proc, before
- * anything covers it: in the host's proc each box would leave an entry behind, and finding
- * one's own would take longer with every box.
+ * anything covers it: in the host's proc each box would leave an entry behind, and lookups
+ * there would take longer with every box.
  */
 static int set_count(struct tree *t, int proc, const char *path, const char *value,
 	struct fault *f)

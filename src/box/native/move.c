@@ -1,12 +1,12 @@
 /*
- * box/native/move.c - make a directory of an overlay one of its upper layer alone
+ * box/native/move.c - move a directory of an overlay to the upper layer
  *
- * See rename.c for why. All that is in the directory is renamed into a new one beside it,
- * directory by directory, and the new one is then renamed onto the old, which is empty. A
- * directory below that is of the upper layer alone is moved in one piece.
+ * rename.c says why. The contents are renamed into a new directory beside the old one,
+ * directory by directory. Then the new directory is renamed onto the old one, which is empty. A
+ * subdirectory that exists in the upper layer alone is moved in one piece.
  *
- * Hard links. Without an index, overlayfs copies each name of a file up as a file of its own.
- * So of a file with several names the first is moved, and the others become links to it.
+ * Hard links. Without an index, overlayfs copies each name of a file up as a separate file. So
+ * if a file has several names, the first is moved and the others become links to it.
  */
 #include "box/native/move.h"
 #include "base/fd.h"
@@ -29,14 +29,14 @@
 enum { MOST_ROUNDS = 16, MOST_ATTRIBUTES = 64 * 1024 };
 
 struct move {
-	int top;             /* where all goes: what paths are relative to */
+	int top;             /* the new directory; paths are relative to it */
 	void *links;         /* struct link, by tsearch(3) */
-	char path[PATH_MAX]; /* of the directory that is being filled, below top */
+	char path[PATH_MAX]; /* path of the directory that is being filled, below top */
 	size_t len;
 	unsigned int depth;
 };
 
-/* A file that has several names, and one of those it has got. */
+/* A file that has several names, and the first name that was moved. */
 struct link {
 	dev_t dev;
 	ino_t ino;
@@ -62,7 +62,7 @@ static int open_dir(int dir, const char *name)
 	return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Its owner may have no right to it; the mode is restored with the rest. */
+/* The owner may have no permission to write; the mode is restored with the other properties. */
 static int open_any_dir(int dir, const char *name, struct stat *ret)
 {
 	if (fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) < 0)
@@ -88,7 +88,7 @@ static int copy_attribute(int from, int to, const char *name)
 	rc = n < 0 ? -1 : fsetxattr(to, name, value, (size_t)n, 0);
 	if (value != small)
 		free(value);
-	/* The system's own, which it sets by itself, are none that a user may set. */
+	/* The system sets its own attributes itself, and users may not. */
 	return rc < 0 && strncmp(name, "security.", 9) != 0 ? -1 : 0;
 }
 
@@ -104,7 +104,7 @@ static int copy_attributes(int from, int to)
 	return rc;
 }
 
-/* What `from` was before it was emptied, for `to`, which is full now. */
+/* Give `to`, which is complete now, the properties that `from` had before it was emptied. */
 static int adopt(int from, const struct stat *was, int to)
 {
 	const struct timespec times[2] = { was->st_atim, was->st_mtim };
@@ -120,7 +120,10 @@ static int adopt(int from, const struct stat *was, int to)
 
 /* --- what is in it --------------------------------------------------------------- */
 
-/* Write down where the file is, for its other names. Without memory they become files. */
+/*
+ * Remember where the file is, for its other names. If memory runs out, they become separate
+ * files.
+ */
 static void note_link(struct move *m, const struct stat *st, const char *name)
 {
 	size_t n = m->len + strlen(name) + 2;
@@ -178,7 +181,7 @@ static int move_dir(struct move *m, int from, int to, const char *name)
 
 	if (plain_rename(from, name, to, name) == 0)
 		return 0;
-	/* EACCES: it is read-only, and to be moved it would have to be written to. */
+	/* EACCES: the directory is read-only, and moving it changes its `..`. */
 	if (errno != EXDEV && errno != ENOTEMPTY && errno != EEXIST && errno != EACCES)
 		return -1;
 	if (m->depth == MOVE_DEPTH || m->len + n + 2 > sizeof(m->path) - NAME_MAX - 1) {
@@ -187,7 +190,7 @@ static int move_dir(struct move *m, int from, int to, const char *name)
 	}
 	m->depth++;
 	m->len += (size_t)sprintf(m->path + m->len, "%s/", name);
-	/* Others may put something in while it is being emptied. */
+	/* Other processes may create something in it while it is being emptied. */
 	for (int i = 0; i < MOST_ROUNDS && rc < 0; i++) {
 		if (move_open_dir(m, from, name, to) < 0)
 			break;
@@ -235,7 +238,7 @@ static int move_entries(struct move *m, int from, int to)
 	return rc;
 }
 
-/* All in `from` to `to`; -1 and errno. */
+/* Move everything in `from` to `to`; -1 and errno. */
 static int move_all(int from, int to)
 {
 	struct move *m = calloc(1, sizeof(*m));
@@ -260,9 +263,10 @@ static int move_all(int from, int to)
 /* --- the directory --------------------------------------------------------------- */
 
 /*
- * Is it of the upper layer alone? overlayfs shows one link for a directory that two layers
- * have, and what the upper file system shows for one that only that has: two or more on most.
- * To set its times, to what they are, gives one that only a lower layer has to the upper.
+ * Is the directory in the upper layer alone? overlayfs shows one link for a directory that is
+ * in two layers. For one that is in the upper layer alone it shows the link count of that file
+ * system: two or more on most. A directory of a lower layer is first copied up, by setting its
+ * times to what they are.
  */
 static bool is_surely_upper(int parent, const char *name)
 {
@@ -278,8 +282,8 @@ static bool is_surely_upper(int parent, const char *name)
 }
 
 /*
- * Is it of a lower layer? The kernel says so before it says that the target is not empty, so to
- * ask changes nothing. `probe` is that target.
+ * Is the directory in a lower layer? The kernel checks that before it checks whether the target
+ * is empty, so asking with a full target changes nothing. `probe` is that target.
  */
 static bool is_lower(int parent, const char *name, const char *probe)
 {

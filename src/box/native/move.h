@@ -1,5 +1,5 @@
 /*
- * box/native/move.h - make a directory of an overlay one of its upper layer alone
+ * box/native/move.h - move a directory of an overlay to the upper layer
  */
 #ifndef BOX_NATIVE_MOVE_H
 #define BOX_NATIVE_MOVE_H
@@ -13,10 +13,10 @@
 enum { MOVE_DEPTH = 4000 };
 
 /*
- * parent/name is a directory of an overlay. If a lower layer has it, move all in it to a new
- * directory that takes its name, its mode, times and attributes. 0: it is of the upper layer
- * alone now, or was before; else -errno, and it is as it was. Allocates by malloc(3) and frees
- * all of it.
+ * parent/name is a directory of an overlay. If a lower layer has it, move its contents to a new
+ * directory that takes its name, mode, times and attributes. 0: the directory is in the upper
+ * layer alone now, or was before; else -errno, and nothing has changed. Allocates with
+ * malloc(3) and frees everything.
  */
 int move_to_upper(int parent, const char *name);
 

@@ -32,7 +32,7 @@ enum wire_type {
 	WIRE_PLAN,      /* to init: the plan's address */
 	WIRE_STUBS,     /* to init: the stubs exist and can be mounted on */
 	WIRE_NET,       /* to init: carries the network namespace; or value, address: why not */
-	WIRE_GO,        /* to init: the supervisor has done its part */
+	WIRE_GO,        /* to init: the supervisor is ready */
 	WIRE_SIGNAL,    /* to init: value, group */
 	WIRE_SOCKET,    /* to init: make a TCP socket; from init: carries one */
 	/* A further command, by the number in group; see exec-more.c. */
@@ -51,7 +51,7 @@ struct wire {
 	uint64_t address;
 };
 
-/* Descriptors that init keeps, at fixed places after the "fds" step. */
+/* Descriptors that init keeps, at fixed numbers after the "fds" step. */
 enum { FD_CONTROL = 3, FD_FIRST_FREE = 4 };
 
 struct native {
@@ -99,7 +99,7 @@ int limits_raise_files(struct fault *f);
 /* The command's limit of open files; -1 and errno. rlimits.c */
 int limits_of_files(unsigned long long files);
 
-/* execvp(3) with that PATH; comes back only with an errno. exec.c */
+/* execvp(3) with that PATH; returns only with an errno. exec.c */
 int exec_search(char *const *argv, char *const *envp, const char *path);
 
 /* Run child, which shares our memory until it executes, and wait until then. exec.c */
@@ -108,7 +108,7 @@ pid_t exec_clone(int (*child)(void *arg), void *arg);
 /* A pty of the box's own devpts; -1 and errno. terminal.c */
 int terminal_open(unsigned short rows, unsigned short cols, int *ret_master);
 
-/* A word about a further command; a process that ended: was it one? exec-more.c */
+/* Handle a message about a further command; a process ended: was it one? exec-more.c */
 void exec_more_hear(const struct native *n, const struct wire *w, int *fd);
 bool exec_more_ended(const struct native *n, pid_t pid, int status);
 
@@ -117,7 +117,7 @@ void exec_trim(void);
 
 /*
  * net.c: make the box's network namespace while init goes on. init's step_net() receives it, or
- * why there is none. The broker's sockets are in box->net.
+ * the reason why there is none. The broker's sockets are in box->net.
  */
 int net_make(struct box *box, struct fault *f);
 
@@ -140,8 +140,8 @@ int wire_send_fault(int socket, const struct fault *f);
 int wire_send_fd(int socket, const struct wire *w, int fd);
 
 /*
- * Receive a datagram into *w, and *f unless NULL. *ret_fd is the descriptor that came along,
- * else -1; NULL accepts none.
+ * Receive a datagram into *w, and *f unless NULL. *ret_fd is the descriptor that came with it,
+ * else -1. With a NULL ret_fd, no descriptor is accepted.
  */
 ssize_t wire_receive(int socket, struct wire *w, struct fault *f, int *ret_fd, int flags);
 

@@ -1,10 +1,10 @@
 /*
- * box/native/net.c - a network namespace, made on the side
+ * box/native/net.c - make the network namespace in a helper process
  *
- * Making one costs the kernel as much as all mounts together, which init makes meanwhile. So a
- * helper of the supervisor's makes it: it enters the box's user namespace, which will own the
- * network, unshares a network namespace, brings loopback up, and sends the namespace to init,
- * which joins it when everything else is made.
+ * Making a network namespace takes as long as all mounts together. So a helper of the
+ * supervisor makes it while init makes the mounts. The helper enters the box's user namespace,
+ * which will own the network, unshares a network namespace, brings loopback up, and sends the
+ * namespace to init. init joins it when everything else is made.
  *
  * The helper is a process, not a thread, because a thread could not change namespaces alone. It
  * shares memory and descriptors with the supervisor, which waits for its end. So the sockets
@@ -91,7 +91,7 @@ static int helper_main(void *arg)
 		wire_send(box->control, &w);
 	}
 	fd_close(&net);
-	syscall(SYS_exit, 0); /* no exit handlers: the memory is the supervisor's */
+	syscall(SYS_exit, 0); /* no exit handlers: they would act on the supervisor's memory */
 	return 0;
 }
 

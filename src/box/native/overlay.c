@@ -79,7 +79,7 @@ static int set_lowers(int fs, const struct fds *lowers, struct fault *f)
 	return 0;
 }
 
-/* It depends on the kernel which step finds out what a file system lacks. */
+/* Which step fails on an unsuitable file system depends on the kernel version. */
 static int no_overlay(const struct place *place, struct fault *f)
 {
 	fault_set(f, errno, "make an overlay of '%s'", str_visible(place->target));

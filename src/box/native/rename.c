@@ -1,33 +1,34 @@
 /*
- * box/native/rename.c - directories of an overlay can be renamed
+ * box/native/rename.c - rename directories of an overlay
  *
- * Theory of operation. An overlay that no root has mounted answers EXDEV to rename(2) of a
- * directory that a lower layer has: it may not write the mark (redirect_dir) by which the
- * moved directory would find its old contents. So `git mv DIR`, which does not expect that on
- * one file system, fails. In a box with an overlay workspace a second seccomp filter, on top
- * of the list of allowed calls, reports rename, renameat and renameat2 to threads of init.
- * A thread looks at what the call names. If that is a directory of a lower layer, the thread
- * makes it one of the upper layer alone: it moves all that is in it to a new directory beside
- * it, file by file, and then puts that one in its place. Whatever it found, it then lets the
- * caller go on: the kernel itself executes the call.
+ * Theory of operation. On an overlay that was mounted without root, rename(2) of a directory
+ * from a lower layer fails with EXDEV: the overlay may not write the attribute (redirect_dir)
+ * by which the moved directory would find its old contents. `git mv DIR` does not expect that
+ * within one file system, and fails. So in a box with an overlay workspace a second seccomp
+ * filter, on top of the list of allowed calls, reports rename, renameat and renameat2 to
+ * threads of init. A thread examines what the call names. If that is a directory of a lower
+ * layer, the thread moves it to the upper layer: it moves the contents to a new directory
+ * beside the old one, file by file, and then puts the new one in its place. In any case the
+ * thread then lets the caller continue, and the kernel itself executes the call.
  *
- * So nothing is decided here. Permissions, flags, the target, and every filter or Landlock
- * rule that the caller has put on itself are judged by the kernel, for the caller, after the
- * thread has looked; a caller that changes its arguments meanwhile gets the kernel's answer to
- * the new ones. The filter only adds a report, and a call that the list refuses stays refused:
- * of two filters the kernel obeys the stricter. The threads hold what every process of the box
- * holds (Landlock, seccomp, no capabilities), so a box can deceive them and gain nothing.
+ * So the thread decides nothing. The kernel judges the call afterwards, for the caller:
+ * permissions, flags, the target, and each filter or Landlock rule that the caller has put on
+ * itself. If the caller changes its arguments meanwhile, the kernel judges the new ones. The
+ * filter only adds a report, and a call that the list refuses stays refused: of two filters
+ * the kernel obeys the stricter. The threads are confined like every process of the box
+ * (Landlock, seccomp, no capabilities), so a box that deceives them gains nothing.
  *
- * They are threads of init because Yama lets a process read the memory of its descendants
- * only, and every process of the box is one of init's. Where a caller cannot be looked into
- * (it is not dumpable, or in a user namespace of its own), the kernel answers EXDEV as before.
+ * They are threads of init because Yama lets a process read only the memory of its
+ * descendants, and every process of the box descends from init. If a thread cannot examine a
+ * caller (it is not dumpable, or in a user namespace of its own), the kernel answers EXDEV as
+ * before.
  *
- * Files are renamed rather than copied: the kernel copies them up with all that belongs to
- * them, and an open file stays the same file. What others put into the directory meanwhile
- * is moved in the next round. If something cannot be moved (a mount, another user's file), all
- * is moved back.
+ * Files are renamed, not copied: the kernel copies them up with all their properties, and an
+ * open file stays the same file. What other processes put into the directory meanwhile is
+ * moved in the next round. If something cannot be moved (a mount, another user's file),
+ * everything is moved back.
  *
- * Must not: allocate from the arena, which is init's; keep a caller waiting for ever.
+ * Must not: allocate from the arena, which belongs to init; keep a caller waiting for ever.
  */
 #include "box/native/move.h"
 #include "box/native/native.h"
@@ -63,9 +64,9 @@
 
 enum {
 	OVERLAY_MAGIC = 0x794c7630,
-	/* One that moves a large directory must not keep all others waiting. */
+	/* A thread that moves a large directory must not keep all other callers waiting. */
 	THREADS = 2,
-	STACK = 4 * 1024 * 1024, /* for MOVE_DEPTH; pages that are not used cost nothing */
+	STACK = 4 * 1024 * 1024, /* enough for MOVE_DEPTH; unused pages cost nothing */
 };
 
 /* --- the filter ------------------------------------------------------------------ */
@@ -138,7 +139,7 @@ static void decode(const struct seccomp_notif *n, struct call *ret)
 		ret->flags = (unsigned int)args[4];
 }
 
-/* A string of the caller's: page by page, since the one after it may not be there. */
+/* Read a string of the caller page by page, because the page after it may not be mapped. */
 static int read_string(pid_t pid, uint64_t address, char *text, size_t size)
 {
 	size_t have = 0;
@@ -159,7 +160,7 @@ static int read_string(pid_t pid, uint64_t address, char *text, size_t size)
 	return -1;
 }
 
-/* The name as seen from here, by way of what /proc says about the caller. */
+/* The path for this thread, by way of the caller's directories in /proc. */
 static int find_name(pid_t pid, struct name *name)
 {
 	char given[PATH_MAX];
@@ -187,7 +188,7 @@ static bool is_dir(const struct name *name, struct stat *ret)
 		S_ISDIR(ret->st_mode);
 }
 
-/* The directory that it is in, and its last part in *ret_last. */
+/* The directory of the path, with its last part in *ret_last. */
 static int open_parent(struct name *name, const char **ret_last)
 {
 	char *slash = strrchr(name->path, '/');
@@ -204,7 +205,7 @@ static bool on_overlay(int dir)
 	return fstatfs(dir, &fs) == 0 && (unsigned long)fs.f_type == OVERLAY_MAGIC;
 }
 
-/* Could the kernel do it, if only the directory were of the upper layer? */
+/* Would the kernel do it, if the directory were in the upper layer? */
 static bool is_worth_it(const struct call *c, const struct stat *from)
 {
 	struct stat to;
@@ -217,7 +218,7 @@ static bool is_worth_it(const struct call *c, const struct stat *from)
 		(to.st_dev != from->st_dev || to.st_ino != from->st_ino);
 }
 
-/* Make what it names, if it is a directory, one of the upper layer alone. */
+/* If the path names a directory, move it to the upper layer. */
 static void free_dir(int listener, const struct call *c, struct name *name)
 {
 	auto_close int parent = -1;
@@ -226,7 +227,7 @@ static void free_dir(int listener, const struct call *c, struct name *name)
 	parent = open_parent(name, &last);
 	if (parent < 0 || !on_overlay(parent) || !strcmp(last, ".") || !strcmp(last, ".."))
 		return;
-	/* The number may be another process's by now. */
+	/* The process id may belong to another process by now. */
 	if (ask(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &c->id) == 0)
 		(void)move_to_upper(parent, last);
 }
@@ -292,7 +293,9 @@ static int start_threads(const int *listener)
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* init's signals are init's: a thread that took SIGCHLD would hide it from signalfd. */
+	/*
+	 * The threads block all signals: if one took SIGCHLD, init's signalfd would not see it.
+	 */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (int i = 0; i < THREADS && !err; i++)
@@ -302,7 +305,7 @@ static int start_threads(const int *listener)
 	return err;
 }
 
-/* Another program in the box that listens so: each line of processes may have one. */
+/* Another program has such a listener already: each line of processes may have one. */
 static int no_listener(struct fault *f)
 {
 	fault_set(f, errno, "have renames reported");
@@ -315,18 +318,18 @@ static int no_listener(struct fault *f)
 
 int step_renames(struct native *n, struct fault *f)
 {
-	static int listener; /* the threads' as long as the box lives */
+	static int listener; /* the threads use it as long as the box lives */
 	int err;
 
 	if (!has_overlay_workspace(n->plan))
 		return 0;
-	/* A caller whose call is being prepared is not to come back with EINTR. */
+	/* A caller must not get EINTR while its call is being prepared. */
 	listener = install(SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
 	if (listener < 0 && errno == EINVAL)
 		listener = install(0);
 	if (listener < 0)
 		return no_listener(f);
-	/* The thread runs where the caller slept: half the time, where the kernel has it. */
+	/* Run the thread on the caller's processor, if the kernel can: that halves the time. */
 	(void)ask(listener, NOTIF_SET_FLAGS, (void *)NOTIF_SYNC_WAKE);
 	err = start_threads(&listener);
 	return err ? fault_set(f, err, "start the threads that prepare renames") : 0;

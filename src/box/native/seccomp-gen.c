@@ -3,17 +3,17 @@
  *
  *	seccomp-gen x86_64|aarch64 > seccomp-filter.h
  *
- * A tool of the build, not a part of carrel. Why at build time: asking libseccomp at
- * run time costs more than the rest of a box's start. Why a tree: the kernel tries the
- * program out for every call number when it is installed, and runs it for every call
- * whose verdict depends on arguments, so the number of steps is what one pays for.
+ * A tool of the build, not a part of carrel. Why at build time: asking libseccomp at run time
+ * costs more than the rest of a box's start. Why a tree: when the program is installed, the
+ * kernel tries it out for every call number. Later it runs the program for every call whose
+ * verdict depends on arguments. So each step costs time.
  *
- * How. Every number gets a verdict; neighbours with the same verdict become one
- * interval; a binary search tree over the first numbers of the intervals leads to
- * the verdicts. Numbers that are exceptions in what else is one interval are found by one
- * comparison each where the tree would need two. Of all such trees we take the one whose
- * installation costs least. A verdict that looks at arguments is a rule, a block of its own
- * behind the tree; what a rule or a leaf returns stands once at the very end:
+ * How. Every number gets a verdict; neighbours with the same verdict become one interval; a
+ * binary search tree over the first numbers of the intervals leads to the verdicts. If single
+ * numbers are exceptions in an interval, one comparison finds each of them, where the tree
+ * would need two. Of all such trees the generator takes the one that is cheapest to install. A
+ * verdict that looks at arguments is a rule, a block of its own behind the tree; each return
+ * value of rules and leaves stands once, at the very end:
  *
  *	load arch, not ours: kill       (before anything else: numbers mean nothing yet)
  *	load number
@@ -21,9 +21,8 @@
  *	the rules                       those that this program can reach
  *	the returns
  *
- * Keep it so. Until an argument is loaded only the number has been looked at, and the
- * kernel (5.11) notes which numbers end in "allow" that way and does not run the
- * program for them at all.
+ * Keep this order. As long as the program has looked at the number alone, the kernel (5.11) can
+ * note which numbers end in "allow", and then does not run the program for them at all.
  *
  * All jumps lead forward and a conditional one reaches 255 instructions. A program that
  * grows beyond that, an unknown or repeated name, a rule that leads backwards: each is
@@ -52,7 +51,10 @@ enum {
 	MAX_REACH = 255,
 	FALL_THROUGH = -1, /* a label: the next instruction */
 
-	/* What installing costs: an instruction as much as that many steps of trying it out. */
+	/*
+	 * The cost of installing: translating one instruction costs as much as that many trial
+	 * steps.
+	 */
 	INSN_COST = 75,
 	LAST_TRIED = 470, /* the kernel tries out the numbers it has */
 };
@@ -135,7 +137,10 @@ static int number_of(const struct arch *arch, const char *name)
 	}
 	if (known == __NR_SCMP_ERROR)
 		die("nobody knows a system call named %s", name);
-	/* Other negative numbers are libseccomp's way to say: not on this one. */
+	/*
+	 * libseccomp uses other negative numbers for calls that this architecture does not
+	 * have.
+	 */
 	return known < 0 ? -1 : known;
 }
 
@@ -189,8 +194,8 @@ static void make_intervals(struct program *p)
 }
 
 /*
- * Instructions and labels. A label is taken when something jumps to it and placed when
- * that something is written, so that jumps can be filled in at the end.
+ * Instructions and labels. A label is created when an instruction jumps to it, and placed when
+ * its target is written. The jumps are filled in at the end.
  */
 
 static int new_label(struct program *p)
@@ -267,8 +272,8 @@ static void emit_head(struct program *p)
 }
 
 /*
- * How many single numbers are exceptions to one verdict, if nothing else is in [from, to): they
- * are every second interval. 0: it is not so.
+ * The number of single numbers that are exceptions to one verdict, if [from, to) has nothing
+ * else: then every second interval is one. 0: it has something else.
  */
 static size_t exceptions(const struct program *p, size_t from, size_t to)
 {
@@ -297,8 +302,9 @@ static unsigned int tried(const struct program *p, size_t i)
 }
 
 /*
- * What the tree for [from, to) costs and where it splits, 0 for exceptions, when this is known
- * of all parts. Each instruction is translated, and each number that gets to it is a step.
+ * The cost of the tree for [from, to), and where it splits (0 for exceptions), once both are
+ * known for all parts. Each instruction is translated, and each number that reaches it is a
+ * step.
  */
 static void plan_subtree(struct program *p, size_t from, size_t to)
 {
@@ -329,7 +335,7 @@ static void plan_tree(struct program *p)
 			plan_subtree(p, from, from + size);
 }
 
-/* Until the next call. */
+/* Valid until the next call. */
 static const char *name_of(const struct program *p, uint32_t nr)
 {
 	static char name[64];
@@ -351,7 +357,10 @@ static void emit_exceptions(struct program *p, size_t from, size_t to)
 	}
 }
 
-/* What to jump to for intervals [from, to): a verdict, or a part of the tree still to come. */
+/*
+ * The target for intervals [from, to): a verdict, or a part of the tree that is not written
+ * yet.
+ */
 static int subtree_label(struct program *p, size_t from, size_t to)
 {
 	return to - from == 1 ? verdict_label(p, p->intervals[from].verdict) : new_label(p);

@@ -5,18 +5,17 @@
  * two programs the kernel runs, at build time; tests/unit/test_seccomp.c holds the
  * programs against it. Nothing else includes it.
  *
- * An allow-list: a call that is not named here answers ENOSYS, as on a kernel that
- * never had it, so programs take the way back they carry for old kernels and a call
- * that is invented tomorrow is refused today. Two kinds of caller are killed instead,
- * because the numbers in this table mean something else to them: a foreign
- * architecture (int 0x80 on x86_64) and x32.
+ * An allow-list: a call that is not named here fails with ENOSYS, as on a kernel that never had
+ * it. So programs use the fallback that they have for old kernels, and a call that is invented
+ * tomorrow is refused today. Two kinds of caller are killed instead, because the numbers in
+ * this table mean something else to them: a foreign architecture (int 0x80 on x86_64) and x32.
  *
- * Two programs. "strict" is the box as it should be. "nest" adds what is needed to
- * build another box inside: namespaces, mounts, chroot. It gives away a layer, never
- * the argument checks that keep sockets and terminals in order.
+ * Two programs. "strict" is the box as it should be. "nest" adds what is needed to build
+ * another box inside: namespaces, mounts, chroot. It weakens this layer, but keeps the argument
+ * checks for sockets and terminals.
  *
- * What is left out on purpose, and why:
- *  - io_uring_*: operations in the ring are not seen by seccomp, and its bugs have
+ * Left out on purpose, and why: - io_uring_*: operations in the ring are not seen by seccomp,
+ * and its bugs have
  *    led out of containers for years. Runtimes fall back to epoll on ENOSYS.
  *  - mount, umount2, pivot_root, chroot, open_tree, move_mount, fsopen, fsconfig,
  *    fsmount, fspick, mount_setattr, open_tree_attr: the box's file tree is fixed.
@@ -61,7 +60,7 @@
 #define VERDICT_TO_RULE(v) ((v)&0xffu)
 #define VERDICT_DEFAULT    VERDICT_ERRNO(ENOSYS)
 
-/* A rule may lead on to a later one only: a program has no way to jump back. */
+/* A rule may lead only to a later one: a program cannot jump back. */
 enum policy_rule {
 	RULE_CLONE,
 	RULE_UNSHARE,
@@ -118,9 +117,9 @@ struct policy_test {
 	}
 
 /*
- * clone(2) drops the high word, and all 32 low bits have a meaning already, so naming
- * the namespace bits is complete. CLONE_NEWTIME is not one of them: here that bit is
- * part of the exit signal.
+ * clone(2) drops the high word, and all 32 low bits have a meaning already, so the list of
+ * namespace bits is complete. CLONE_NEWTIME is not one of them: here that bit is part of the
+ * exit signal.
  */
 #define CLONE_NAMESPACES                                                          \
 	((uint32_t)(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | \
@@ -170,10 +169,10 @@ static const struct policy_test rule_ioctl[] = {
 };
 
 /*
- * To ask (0xffffffff), to look like a 32-bit or a 2.6 machine to build scripts, and
- * gdb's and the thread sanitizer's wish for fixed addresses. Not READ_IMPLIES_EXEC,
- * MMAP_PAGE_ZERO and other personalities, which weaken memory protection or reach
- * code that nobody uses.
+ * Allowed: to ask (0xffffffff), to look like a 32-bit or a 2.6 machine to build scripts, and to
+ * switch address randomisation off, as gdb and the thread sanitizer do. Not READ_IMPLIES_EXEC,
+ * MMAP_PAGE_ZERO and other personalities, which weaken memory protection or reach code that
+ * nobody uses.
  */
 static const struct policy_test rule_personality[] = {
 	IF_EQUAL(0, PER_LINUX, VERDICT_ALLOW),
@@ -249,7 +248,7 @@ static const struct policy_test rule_prlimit[] = {
 	OTHERWISE(VERDICT_ALLOW),
 };
 
-/* To ask, with no new limit, is allowed. */
+/* Reading the limit, without a new one, is allowed. */
 static const struct policy_test rule_prlimit_core[] = {
 	IF_ANY_BIT(2, UINT32_MAX, VERDICT_ERRNO(0)),
 	IF_HIGH_WORD(2, VERDICT_ERRNO(0)),
@@ -368,19 +367,20 @@ static const struct policy_group policy_groups[] = {
 	GROUP("seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self"),
 
 	/*
-	 * Debuggers. The pid namespace holds the box's own processes only, and its init
-	 * is not dumpable, so there is nobody else to look at. No way around this filter:
-	 * since Linux 4.8 it sees the call as the tracer has left it.
+	 * Debuggers. The pid namespace has only the box's own processes, and its init is not
+	 * dumpable, so a debugger reaches nobody else. It cannot evade this filter: since Linux
+	 * 4.8 the filter sees the call as the tracer has left it.
 	 */
 	GROUP("ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd"),
 	/*
-	 * Made by the kernel's own trampoline when somebody on the host probes a program
-	 * that also runs in here (x86_64). From anywhere else it is a SIGILL or an error.
-	 * Linux showed it to filters from 6.11 until 6.14, and a refusal broke the program.
+	 * The kernel's own trampoline makes this call when somebody on the host probes a
+	 * program that also runs in the box (x86_64). From anywhere else it is a SIGILL or an
+	 * error. Linux showed it to filters from 6.11 until 6.14, and a refusal broke the
+	 * program.
 	 */
 	GROUP("uretprobe uprobe"),
 
-	/* Identity: without capabilities one can only become what one is. */
+	/* Identity: without capabilities a process can only switch between the ids it has. */
 	GROUP("getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid "
 	      "setreuid setregid setresuid setresgid setgroups setfsuid setfsgid capget "
 	      "capset"),
@@ -402,8 +402,8 @@ static const struct policy_group policy_groups[] = {
 	      "epoll_pwait epoll_pwait2 eventfd eventfd2 inotify_init inotify_init1 "
 	      "inotify_add_watch inotify_rm_watch"),
 	/*
-	 * Not the old asynchronous I/O either (io_setup): its slots are counted for the whole
-	 * machine, and a box could take them all. Databases do without.
+	 * The old asynchronous I/O (io_setup) is refused too: its slots are counted for the
+	 * whole machine, and a box could take them all. Databases work without it.
 	 */
 
 	/* The box has an ipc namespace of its own. */
@@ -418,8 +418,8 @@ static const struct policy_group policy_groups[] = {
 	GROUP_RULE("personality", RULE_PERSONALITY),
 
 	/*
-	 * What makes nest. clone3 keeps its flags in memory, where a filter cannot look;
-	 * libc and the runtimes use clone when the answer is ENOSYS, and only then.
+	 * The calls that "nest" adds. clone3 has its flags in memory, which a filter cannot
+	 * read; libc and the runtimes use clone instead only if clone3 fails with ENOSYS.
 	 */
 	{ "clone", VERDICT_RULE(RULE_CLONE), VERDICT_ALLOW },
 	{ "clone3", VERDICT_ERRNO(ENOSYS), VERDICT_ALLOW },
@@ -461,14 +461,12 @@ static const struct policy_number policy_numbers[] = {
 #define X32_BIT 0x40000000u
 
 /*
- * The number -1 is no call: a debugger puts it in to have one skipped, and leaves the
- * result it wants beside it, which a refusal would overwrite (strace --inject).
+ * The number -1 is not a call: a debugger sets it to skip a call (strace --inject). It has set
+ * the result too, and a refusal would overwrite that.
  */
 #define NR_SKIPPED UINT32_MAX
 
-/*
- * Copy the next name of a group to word and move *rest past it. Returns 0 at the end.
- */
+/* Copy the next name of a group to word, and move *rest past it. Returns 0 at the end. */
 static inline int policy_next_name(const char **rest, char *word, size_t size)
 {
 	size_t len;

@@ -1,14 +1,13 @@
 /*
  * box/native/seccomp.c - put a process under the system call filter
  *
- * Theory of operation. What a box may ask of the kernel is written down in
- * seccomp-policy.h. seccomp-gen.c makes two constant programs of it when carrel is
- * built, seccomp-filter.h; here one of them is handed over. Nothing is decided or
- * computed at run time, and the program does not depend on the plan except for the
- * choice between the two.
+ * Theory of operation. seccomp-policy.h lists what a box may ask of the kernel. When carrel is
+ * built, seccomp-gen.c turns the list into two constant programs, seccomp-filter.h. This file
+ * installs one of them. Nothing is decided or computed at run time, and the program does not
+ * depend on the plan except for the choice between the two.
  *
- * The filter is the last layer: it refuses calls that other layers still need while they
- * build the box (mounts, namespaces), and what it allows they have to contain.
+ * The filter is the last layer: it refuses calls that other layers still need while they build
+ * the box (mounts, namespaces), and they have to contain what it allows.
  *
  * Must run: after no_new_privs, after every other layer, as the last step before exec.
  * Must not: fail softly. A kernel without filters cannot hold a box.

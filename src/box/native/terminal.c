@@ -21,7 +21,7 @@
 #define TIOCGPTPEER _IO('T', 0x41)
 #endif
 
-/* For streams that are not given: the box's own /dev/null, not the host's. */
+/* For missing streams: the box's own /dev/null, not the host's. */
 static int open_null(const struct box_io *io, struct fault *f)
 {
 	const int given[3] = { io->in, io->out, io->err };

@@ -1,8 +1,8 @@
 /*
  * box/native/userns.c - who the box is
  *
- * One id is mapped: the user's own, or 1000 for root. Nothing else exists inside, so
- * nothing can be owned by or given to another user of the host.
+ * One id is mapped: the user's own, or 1000 for root. No other id exists inside, so no file can
+ * belong to, or be given to, another user of the host.
  */
 #include "box/native/native.h"
 #include "plan/plan.h"
@@ -44,7 +44,10 @@ int step_userns(struct native *n, struct fault *f)
 
 int step_hostname(struct native *n, struct fault *f)
 {
-	/* The name protects nothing: podman's own filter refuses it, and allows the rest. */
+	/*
+	 * Setting the host name is not a protection, so a refusal is no failure: podman's own
+	 * filter refuses it and allows the rest.
+	 */
 	if (sethostname(n->plan->name, strlen(n->plan->name)) < 0 && errno != EPERM)
 		return fault_set(f, errno, "set the host name");
 	return 0;

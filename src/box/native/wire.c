@@ -64,8 +64,8 @@ ssize_t wire_receive(int socket, struct wire *w, struct fault *f, int *ret_fd, i
 	if (ret_fd)
 		*ret_fd = -1;
 	/*
-	 * If init ended with a message of ours unread, the kernel reports a reset once, and
-	 * init's last message after that.
+	 * If init ended without reading a message of ours, the kernel first reports a reset,
+	 * and then delivers init's last message.
 	 */
 	do
 		n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | flags);
