@@ -57,8 +57,7 @@ struct rule {
 	const char *neutral; /* what the box reads; NULL: a link to nowhere */
 	bool dir;            /* a directory, on both sides */
 	bool elsewhere;      /* the path ends where no box can write; only its trail counts */
-	const char
-		*copy; /* the contents of a git file that is copied into the box; or NULL */
+	const char *copy; /* the contents of a git file that is copied into the box; or NULL */
 	const char *copy_at; /* where that copy is in the box */
 	bool asked; /* by the user or a manifest: it counts in a copy of the workspace too */
 	VEC(struct fact) trail;

@@ -39,7 +39,7 @@ enum place_kind {
 			  a copy that the box may write */
 	PLACE_STUB,    /* a name that is absent and must stay so: box/stubs.h */
 	PLACE_HIDE,    /* an empty file or directory, read-only, on top of what is there */
-	PLACE_SEAL, /* a path of the box and everything below it, mounted over itself;
+	PLACE_SEAL,    /* a path of the box and everything below it, mounted over itself;
 		       read-only unless rw. It comes after all other places, so that they can
 		       be made first */
 };

@@ -1,8 +1,8 @@
 /*
  * run/agent.c - from an agent's name to the request for its box
  *
- * What the host has to say to a declared agent: its manifests, where its client is
- * installed, and what the user is logged in with. Nothing is changed.
+ * Collect what the host knows about an agent: its manifests, where its client is installed, and
+ * the user's login. Nothing is changed.
  */
 #include "run/agent.h"
 #include "run/base-url.h"
@@ -36,7 +36,7 @@
 int agent_workspace(const struct request *r, const char **ret, struct fault *f)
 {
 	char cwd[PATH_MAX];
-	/* The kernel's own answer is canonical, or says that it leads nowhere. */
+	/* The kernel's own answer is canonical, or says that the path leads nowhere. */
 	bool here = !r->workspace && getcwd(cwd, sizeof(cwd)) && cwd[0] == '/';
 	const char *real =
 		here ? mem_strdup(cwd) : fd_real_path(r->workspace ? r->workspace : ".");
@@ -59,8 +59,8 @@ static bool is_script(const char *path)
 }
 
 /*
- * What must be seen of an installation: a program that is one file is that file; a script of
- * a package needs the packages around it.
+ * The part of an installation that the box must see: for a program of one file, that file; for
+ * a script of a package, the packages around it as well.
  */
 static const char *installation(const char *program)
 {
@@ -117,8 +117,8 @@ static int find_client(const struct harness *h, const struct agent *a, struct jo
 /* ---- what it finds ---- */
 
 /*
- * What the client would obey in this project, beyond what is declared. A link is hidden like
- * any other path: where it leads to need not be the client's alone.
+ * Hide what the client would obey in this project beyond the declarations. A link is hidden
+ * like any other path; its target stays visible, because others may need it.
  */
 static int hide_config(const struct harness *h, const struct job *job, struct request *r,
 	struct fault *f)
@@ -142,8 +142,8 @@ static int hide_config(const struct harness *h, const struct job *job, struct re
 }
 
 /*
- * Programs that give values run here, outside of any box: never one that an agent may have
- * put where it is.
+ * Programs that give values run outside of any box, so never run one that an agent may have put
+ * there.
  */
 static int find_commands(const struct job *job, struct request *r, struct fault *f)
 {
@@ -180,7 +180,9 @@ static int find_commands(const struct job *job, struct request *r, struct fault 
 
 /* ---- the network ---- */
 
-/* Whoever allows nothing may mean it, and the client says less about why it fails. */
+/*
+ * An empty list may be intended, so this is a notice. The client's own message would say less.
+ */
 static void note_alone(const struct harness *h, struct request *r)
 {
 	if (r->network == NETWORK_NONE)
@@ -201,7 +203,7 @@ static void note_alone(const struct harness *h, struct request *r)
 
 /* ---- all of it ---- */
 
-/* A project's manifest that has no part in this agent needs no approval for it. */
+/* If no part of the agent comes from the project's manifest, the manifest needs no approval. */
 static int check_trust(const struct manifests *m, const struct agent *a,
 	struct agent_result *ret, struct fault *f)
 {
@@ -216,7 +218,7 @@ static int check_trust(const struct manifests *m, const struct agent *a,
 	return rc;
 }
 
-/* What was set for this project alone. */
+/* The settings of this project alone. */
 static struct manifest_file *own_settings(const struct job *job, problems *bad)
 {
 	struct fault f = { 0 };
@@ -229,7 +231,10 @@ static struct manifest_file *own_settings(const struct job *job, problems *bad)
 	return dir ? manifest_settings(path_join(dir, "settings.json"), bad) : NULL;
 }
 
-/* What `carrel` alone starts. The project's manifest counts only if it has a say in that. */
+/*
+ * The agent that `carrel` alone starts. The project's manifest needs approval only if it has a
+ * part in that agent.
+ */
 static int load_mine(const struct job *job, const char *only, struct manifests *m,
 	struct agent *agent, problems *bad, struct fault *f)
 {
@@ -276,7 +281,7 @@ static bool is_declared(const char *name, const struct job *job, const char *onl
 	problems bad = { 0 };
 	struct manifests m;
 
-	/* What is wrong with a manifest is load_named()'s to say. */
+	/* load_named() reports errors in a manifest. */
 	if (manifest_find(job->workspace, only, &m, &bad, &ignored) < 0)
 		return true;
 	manifest_names(&m, &names);
@@ -287,8 +292,8 @@ static bool is_declared(const char *name, const struct job *job, const char *onl
 }
 
 /*
- * The client whose name was said, where that means the user's own. An agent that is declared
- * under such a name is meant before it, unless the command was the client's name.
+ * The client that the name stands for, if it means the user's own. A declared agent of that
+ * name wins, unless the command itself was the client's name.
  */
 static const char *own_client(const struct agent_options *o, const struct job *job,
 	const char *only, struct request *r)
@@ -310,7 +315,7 @@ static const char *own_client(const struct agent_options *o, const struct job *j
 	return o->client;
 }
 
-/* What "mine" says in the words of another client is not for this one. */
+/* Drop settings of "mine" that are in the terms of another client. */
 static void be_client(const char *name, struct agent *a)
 {
 	const char *said = a->harness.text ? a->harness.text : "claude";
@@ -358,7 +363,7 @@ static int load_agent(const struct agent_options *o, struct job *job, struct age
 	return check_trust(&m, agent, ret, f);
 }
 
-/* Whoever knows other sandboxes expects `carrel -- make` to run make. */
+/* Users of other sandboxes expect `carrel -- make` to run make. */
 static void hint_command(const struct harness *h, const struct job *job, struct request *r)
 {
 	const char *word = job->args ? job->args[0] : NULL;

@@ -1,8 +1,8 @@
 /*
  * run/base-url.c - a client that is told to look for its model elsewhere
  *
- * The value is the user's own or a declared one, and perhaps not a URL at all. What can be
- * read is one host and one port; of the rest nothing is made.
+ * The value is the user's own or a declared one, and perhaps not a URL at all. Only one host
+ * and one port are read from it; the rest is ignored.
  */
 #include "run/base-url.h"
 #include "harness/harness.h"
@@ -44,7 +44,7 @@ static bool url_parse(const char *text, struct url *ret)
 	return url.kind != NAME_BAD;
 }
 
-/* A service of this machine's own, as a name or as an address. */
+/* Is it a service of this machine, by name or by address? */
 static bool is_here(const struct url *u)
 {
 	struct address a;
@@ -71,7 +71,7 @@ static bool is_listed(const struct request *r, const char *entry)
 	return false;
 }
 
-/* Is it there on the box's own loopback? */
+/* Does the box's own loopback have the service? */
 static bool is_service(const struct request *r, unsigned short port)
 {
 	unsigned short known;
@@ -94,7 +94,7 @@ static void note_here(const char *name, const struct url *u, struct request *r)
 			name, u->port, u->port));
 }
 
-/* Where the variable is from the host, here is its value; what is asked for is not known. */
+/* The value, if it comes from the host; a value that is still to be asked for is unknown. */
 static const char *value_of(const struct request *r, const char *name)
 {
 	const char *value = NULL;

@@ -9,8 +9,8 @@ struct harness;
 struct request;
 
 /*
- * The host of a client's own *_BASE_URL belongs to what the client reaches by default. One on
- * this machine's loopback does not, and is a notice: the box has another loopback.
+ * The host in a client's own *_BASE_URL is reached by default. A host on this machine's
+ * loopback is not, because the box has its own loopback: add a notice.
  */
 void base_url_hosts(const struct harness *h, const struct agent *a, struct request *r);
 

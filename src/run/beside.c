@@ -20,15 +20,15 @@ enum {
 
 struct search {
 	const struct plan *plan;
-	const char *dir;  /* in which it looks now, */
-	const char *up;   /* that from the workspace: "../" */
-	bool ordinary;    /* there everything counts, not only what has a .git */
-	size_t looked, n; /* entries in all; those that were found */
-	bool worktree;    /* there is one among them */
+	const char *dir;  /* the current directory, */
+	const char *up;   /* its path from the workspace: "../" */
+	bool ordinary;    /* everything in it counts, not only what has a .git */
+	size_t looked, n; /* entries that were read; entries that were found */
+	bool worktree;    /* one of them is a repository */
 	struct str list;
 };
 
-/* The scratch directory itself, or what was made in one on the way to the workspace. */
+/* The scratch directory itself, or a directory made in it on the way to the workspace. */
 static const struct place *scratch_around(const struct plan *p, const char *dir)
 {
 	const struct place *found = NULL;
@@ -39,7 +39,7 @@ static const struct place *scratch_around(const struct plan *p, const char *dir)
 	return found;
 }
 
-/* Is it a place of the plan, or on the way to one? */
+/* Is it a place of the plan, or a parent of one? */
 static bool is_planned(const struct plan *p, const char *path)
 {
 	vec_each(place, &p->places)
@@ -70,7 +70,7 @@ static void visit(struct search *s, int dir, const char *name)
 		is_planned(s->plan, path_join(s->dir, name)))
 		return;
 	git = git_name(dir, name);
-	/* Where go keeps its modules, if nobody tells it otherwise. */
+	/* The default directory of go's modules. */
 	if (!git && (!s->ordinary || (!strcmp(name, "go") && !strcmp(s->dir, s->plan->home))))
 		return;
 	s->worktree |= git && strstr(git, "worktree");
@@ -107,7 +107,7 @@ void beside_note(const struct plan *p, int root, note_vec *notes)
 
 		if (!scratch)
 			break;
-		/* In a home, and in /tmp, programs leave much that is meant to go. */
+		/* In a home and in /tmp, programs leave many files that nobody needs. */
 		s.ordinary = !last || (!strcmp(s.up, "../") && !strcmp(s.dir, p->home));
 		look_in(&s, root);
 		if (last)

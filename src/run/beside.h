@@ -1,9 +1,9 @@
 /*
- * run/beside.h - what a box made beside its workspace, and nobody will see
+ * run/beside.h - report what a box made beside its workspace
  *
- * The directories around the workspace are scratch in the box where the home or /tmp is around
- * them: `git worktree add ../other` works there, and is gone with the box. The user should
- * hear of that while the terminal still shows what was done.
+ * If the workspace is below the home or /tmp, the directories around it are scratch in the box:
+ * `git worktree add ../other` works there, and is removed with the box. The user should be told
+ * while the terminal still shows the command.
  */
 #ifndef RUN_BESIDE_H
 #define RUN_BESIDE_H

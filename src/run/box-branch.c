@@ -1,17 +1,17 @@
 /*
- * run/box-branch.c - what a box did in git, brought to the repository as a branch
+ * run/box-branch.c - bring a box's commits to the repository as a branch
  *
- * Theory of operation. The git directory that the box saw is its layer on top of the
- * host's. Nothing in that layer is believed: config, hooks, alternates, index and worktree
- * files stay where they are. Three things are read from it:
+ * Theory of operation. The git directory that the box saw is its layer on top of the host's.
+ * Nothing in that layer is trusted: config, hooks, alternates, index and worktree files are
+ * ignored. Three things are read from it:
  *
  *	- HEAD, and the ref that it names: a hash, found in the layer or else on the host;
  *	- files of objects that the host does not have, by the names that git gives them;
  *	- the changed files of the working tree, from the change set.
  *
- * A repository of our own, in the box's state, gets links to those object files and borrows
- * the host's objects. There `git fast-import` makes the commit of the uncommitted rest. The
- * repository of the user then fetches the branch, with every object checked (fsckObjects).
+ * carrel makes a repository in the box's state, with links to those object files and with the
+ * host's repository as its alternate. There `git fast-import` commits the uncommitted changes.
+ * The user's repository then fetches the branch and checks every object (fsckObjects).
  */
 #include "run/box-branch.h"
 #include "run/git-program.h"
@@ -47,7 +47,7 @@ struct branch {
 	const struct workspace *w;
 	const char *name;
 	const char *git;               /* the program */
-	const struct changeset *layer; /* that the git directory is in */
+	const struct changeset *layer; /* of the git directory */
 	const char *common;            /* of the git directory, below the layer's root; or "" */
 	const char *own;               /* of this working tree: where HEAD is */
 	const char *objects;           /* the host's, absolute */
@@ -83,7 +83,7 @@ static const char *read_seen(const void *ctx, bool own, const char *name)
 
 	if (fstatat(b->layer->upper, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		!S_ISREG(st.st_mode))
-		return NULL; /* deleted, or no file of git's */
+		return NULL; /* deleted, or not a file that git has */
 	fd = fd_open2(b->layer->upper, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, BENEATH);
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		fd = fd_open2(b->layer->lower, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC,
@@ -249,7 +249,7 @@ static int write_change(int out, const struct changeset *s, const struct changed
 	return rc < 0 || c->box.type != TYPE_FILE ? rc : write_content(out, s, c);
 }
 
-/* Which of the added paths git would ignore: NUL-terminated names, one after the other. */
+/* The added paths that git would ignore: NUL-terminated names, one after the other. */
 static int find_ignored(const struct branch *b, int scratch, const char **ret, size_t *ret_n)
 {
 	auto_close int in =
@@ -270,7 +270,7 @@ static int find_ignored(const struct branch *b, int scratch, const char **ret, s
 	return rc < 0 ? rc : 0;
 }
 
-/* In the order of the changes, so only the next one can be meant. */
+/* Both lists have the same order, so only the next one can match. */
 static bool is_ignored(const char **next, const char *end, const struct changed *c)
 {
 	if (c->kind != CHANGED_ADDED || *next == end || strcmp(*next, c->path) != 0)
@@ -307,7 +307,7 @@ static const char *tree_of(const struct branch *b, const char *commit)
 		: NULL;
 }
 
-/* One commit more, unless all was committed. */
+/* Make one more commit, unless everything was committed. */
 static int commit_rest(const struct branch *b, int scratch, bool *ret_rest, struct fault *f)
 {
 	auto_close int stream =
@@ -386,7 +386,7 @@ static int fetch(const struct branch *b, struct box_branch *ret, struct fault *f
 	return count_commits(b, &ret->commits, f);
 }
 
-/* Where the git directory is, and in which layer of the box. */
+/* Find the git directory and the box's layer that has it. */
 static int find_repository(struct branch *b, struct fault *f)
 {
 	const struct workspace *w = b->w;

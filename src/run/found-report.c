@@ -1,9 +1,9 @@
 /*
- * run/found-report.c - say what a run left for the host to execute, and keep it
+ * run/found-report.c - report files that a run left for the host to execute
  *
- * A box chooses what the report has to say, and may want to bury one entry under many. So the
- * entries are ranked, files of one kind in one directory are one line, and instructions for
- * agents, which boxes write as part of their work, have a quiet line of their own.
+ * A box decides what there is to report, and may try to bury one entry under many. So the
+ * entries are ranked, and files of one kind in one directory share a line. Instructions for
+ * agents, which boxes write as part of their work, have one quiet line.
  */
 #include "run/found-report.h"
 #include "plan/plan.h"
@@ -17,7 +17,7 @@
 
 enum {
 	MOST_LINES = 20,       /* on the terminal, */
-	MOST_UNKEPT = 1000,    /* also where there is no record to look at */
+	MOST_UNKEPT = 1000,    /* also if there is no record to look at */
 	MOST_NAMES = 5,        /* of instructions */
 	MOST_TOGETHER = 4,     /* files of one directory, each on a line of its own */
 	MOST_RECORDED = 200000 /* about 20 MB; the first line says how many there were */
@@ -91,7 +91,7 @@ static size_t dir_length(const char *rel)
 	return slash ? (size_t)(slash - rel) : 0;
 }
 
-/* How many from here on are of one kind and in one directory. */
+/* The number of entries from here on that are of one kind and in one directory. */
 static size_t count_alike(const struct planted *e, const struct planted *end)
 {
 	const size_t dir = dir_length(e->rel);

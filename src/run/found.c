@@ -1,9 +1,10 @@
 /*
- * run/found.c - a directory is new by its path and inode, a file changed by its ctime
+ * run/found.c - find files that the host would execute
  *
- * Neither can be forged from the box: a directory that was filled under another name and
- * then moved has an inode that the survey did not see at this path, and nothing
- * sets a ctime back. Contents are not read: this is a report, not a verdict.
+ * A directory is new if the survey did not see this inode at this path; a file has changed if
+ * its ctime is new. A box can forge neither: a directory that was filled under another name and
+ * then moved has an inode that the survey did not see at this path, and nothing sets a ctime
+ * back. Contents are not read: this is a report, not a verdict.
  */
 #include "run/found.h"
 #include "host/git-dirs.h"
@@ -37,7 +38,7 @@ static int by_inode(const void *a_, const void *b_)
 	return (a->inode > b->inode) - (a->inode < b->inode);
 }
 
-/* They are sorted by then. */
+/* They are sorted already. */
 static bool is_known(const struct plan *p, const struct walk_entry *e)
 {
 	const struct known key = { .inode = e->inode }, *end = p->known.v + p->known.n, *at;
@@ -53,8 +54,8 @@ static bool is_known(const struct plan *p, const struct walk_entry *e)
 }
 
 /*
- * A directory that stands for an absent name, of this box or of another. What is in ours by now
- * comes from outside, or is data that the box may write.
+ * Is it a stub directory, of this box or of another? Contents of our stubs come from outside,
+ * or are data that the box may write.
  */
 static bool is_stub_dir(const struct plan *p, const struct walk_entry *e)
 {
@@ -114,7 +115,7 @@ static bool is_in_hooks(const struct walk_entry *e)
 		       : at == n - 1 && !memcmp(e->rel, hooks + 1, at);
 }
 
-/* Where that cannot be told, it is. */
+/* If that cannot be determined, assume it is. */
 static bool is_there(const struct walk_entry *e, const char *rel)
 {
 	return walk_dir(e) < 0 || faccessat(walk_dir(e), rel, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
@@ -136,7 +137,7 @@ static bool git_obeys(const struct walk_entry *e, struct planted *ret)
 	return ret->why;
 }
 
-/* A whole directory of them, put there under that name: each of them may be old. */
+/* A new directory of such files: each file in it may be old. */
 static bool is_bare_hooks(const struct walk_entry *e)
 {
 	return !strcmp(e->name, "hooks") && walk_has(e, "HEAD") && walk_has(e, "objects");
@@ -150,8 +151,9 @@ static enum walk_next report(struct search *s, const struct walk_entry *e,
 }
 
 /*
- * A directory that is obeyed is new by its inode; one in it by its ctime, as what was moved
- * there may be old. The survey does not look into node_modules: there the ctime decides too.
+ * An obeyed directory is new by its inode. A directory inside it is new by its ctime, because
+ * it may have been moved there. The survey does not look into node_modules, so the ctime
+ * decides there too.
  */
 static bool is_new(struct search *s, const struct walk_entry *e)
 {
@@ -170,7 +172,7 @@ static enum walk_next visit_dir(struct search *s, const struct walk_entry *e)
 		return report(s, e,
 			&(struct planted){
 				.why = "git runs what is in it", .rank = PLANTED_GIT });
-	/* What is in a git directory is looked at by host/git-dirs.c. */
+	/* host/git-dirs.c examines the contents of git directories. */
 	return !strcmp(e->name, ".git") ? WALK_SKIP : WALK_ON;
 }
 
@@ -188,8 +190,8 @@ static enum walk_next visit(void *ctx, const struct walk_entry *e)
 }
 
 /*
- * A program outside that replaces a protected file (as `git config` does, by renaming) takes
- * the mount in the box away with the old one. So what was protected is looked at too.
+ * If a program outside replaces a protected file by renaming, as `git config` does, the kernel
+ * removes the box's mount on it. So protected files are examined too.
  */
 static void add_replaced(const struct plan *p, const char *path, planted_vec *found)
 {
@@ -201,7 +203,7 @@ static void add_replaced(const struct plan *p, const char *path, planted_vec *fo
 			PLANTED_GIT_DIR }));
 }
 
-/* By directory, so that files of one kind in one directory are neighbours. */
+/* Sort by directory, so that files of one kind in one directory are neighbours. */
 static int in_order(const void *a_, const void *b_)
 {
 	const struct planted *a = a_, *b = b_;
@@ -246,7 +248,7 @@ static bool was_replaced(struct search *s, const struct place *place)
 	struct stat st;
 	int rc;
 
-	/* What stood for an absent name is told by planted_add(). */
+	/* planted_add() reports stubs that were replaced. */
 	if ((place->kind != PLACE_PROTECT && place->kind != PLACE_CONFIG) || place->stub)
 		return false;
 	rc = look_at(AT_FDCWD, place->source, &st, &f);

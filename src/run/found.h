@@ -1,5 +1,5 @@
 /*
- * run/found.h - what a run left that the host would execute
+ * run/found.h - find files of a run that the host would execute
  */
 #ifndef RUN_FOUND_H
 #define RUN_FOUND_H
@@ -13,19 +13,21 @@ struct fault;
 struct plan;
 
 /*
- * Files and directories below the workspace that appeared or changed since `since` and that
- * a program of the host runs or obeys without being asked: a nested repository's hooks
- * and config, .envrc in a subdirectory, ... Protected ones can only have changed from outside,
- * and are named too.
+ * Files and directories below the workspace that appeared or changed since `since` and that a
+ * program of the host runs or obeys without being asked: a nested repository's hooks and
+ * config, .envrc in a subdirectory, ... Protected files can only have changed from outside, and
+ * are listed too.
  */
 int planted_find(const struct plan *p, const struct timespec *since, planted_vec *ret,
 	struct fault *f);
 
-/* Also these paths, which were protected; NULL-terminated. Those in made are carrel's work. */
+/*
+ * Add these paths, which were protected; NULL-terminated. carrel itself made those in `made`.
+ */
 void planted_add(const struct plan *p, const char *const *replaced, const name_vec *made,
 	planted_vec *ret);
 
-/* Bring all of them in order, by rank and by path; of several about one path keep the first. */
+/* Sort the entries by rank and path. Of several entries about one path, keep the first. */
 void planted_sort(planted_vec *found);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * run/git-base.c - the committed version of a file, as the base of a merge
  *
- * The commit was recorded when the box started. The index is of no use: the user may have
- * staged newer content since, and a base that is newer than the box's start would undo it.
- * Objects come from the user's own repository, which the box could not write. git lists the
+ * The commit was recorded when the box started. The index is not used: the user may have staged
+ * newer content since, and merging over a base that is newer than the box's start would undo
+ * it. Objects come from the user's own repository, which the box could not write. git lists the
  * commit once, however many files are asked for.
  */
 #include "run/git-base.h"
@@ -18,7 +18,7 @@
 
 enum { MODE = sizeof("100644 blob ") - 1 };
 
-/* A link or a submodule is no file to merge. */
+/* A link or a submodule cannot be merged. */
 static bool is_file(const char *line)
 {
 	return str_starts(line, "100644 blob ") || str_starts(line, "100755 blob ");

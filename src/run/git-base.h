@@ -20,8 +20,8 @@ struct git_base {
 };
 
 /*
- * A file of the commit; for struct apply. ret: its content, or NULL to ask only whether the
- * commit has it. false: it has not, or the workspace is not the top of a repository.
+ * A file of the commit, for struct apply. ret: its content, or NULL to ask only whether the
+ * commit has the file. false: it does not, or the workspace is not the top of a repository.
  */
 bool git_base_find(void *ctx, const char *path, struct apply_base *ret);
 

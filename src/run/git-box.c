@@ -27,7 +27,7 @@ enum {
 	MOST_NOTES = 5,
 };
 
-/* In the box, where it may write and nobody else looks. */
+/* In the box, at a path that it may write and that nothing else uses. */
 #define COPIES "/run/carrel/git"
 
 /* ---- before the box ---- */
@@ -44,7 +44,10 @@ static bool is_config(const struct rule *rule)
 	return !strcmp(name, "config") || !strcmp(name, "config.worktree");
 }
 
-/* `git config --worktree` and `git sparse-checkout` make one. Those of others stay absent. */
+/*
+ * `git config --worktree` and `git sparse-checkout` create this file. The files of other
+ * worktrees stay absent.
+ */
 static bool is_own_absent(const struct host *h, const struct rule *rule)
 {
 	const struct fact *last = &rule->trail.v[rule->trail.n - 1];
@@ -54,7 +57,7 @@ static bool is_own_absent(const struct host *h, const struct rule *rule)
 		!strcmp(path_base(last->path), "config.worktree");
 }
 
-/* A file of git's in its own place, that git can read. NULL: the box cannot have a copy. */
+/* The text of a git file at its own path, in valid form. NULL: the box cannot have a copy. */
 static const char *read_config(const struct host *h, const struct rule *rule)
 {
 	const struct fact *last = &rule->trail.v[rule->trail.n - 1];
@@ -78,7 +81,7 @@ static const char *read_config(const struct host *h, const struct rule *rule)
 	return text;
 }
 
-/* Rules may meet at one file, which has one copy. */
+/* Several rules may be about one file; it has one copy. */
 static const struct rule *same_path(const struct host *h, const struct rule *rule)
 {
 	const char *path = rule->trail.v[rule->trail.n - 1].path;
@@ -93,18 +96,22 @@ void git_box_copies(const struct request *r, struct host *h)
 {
 	size_t n = 0;
 
-	/* A box in this one would find the link and not where it leads. */
+	/* A box inside this box would find the link but not its target. */
 	if (r->nest)
 		return;
 	vec_each(rule, &h->rules) {
 		const struct rule *same;
 
-		/* Not what the user wants protected by name: that stays read-only. */
+		/* A file that the user protects by name stays read-only. */
 		if (rule->kind != RULE_PROTECT || strcmp(rule->why, SURVEY_GIT) != 0)
 			continue;
 		if (!is_config(rule))
 			continue;
-		n++; /* of all: each keeps its place where others cannot be read */
+		/*
+		 * numbered over all rules, so a number stays even if another file cannot be
+		 * read
+		 */
+		n++;
 		same = same_path(h, rule);
 		rule->copy = same ? same->copy : read_config(h, rule);
 		if (same)
@@ -118,8 +125,9 @@ void git_box_copies(const struct request *r, struct host *h)
 /* ---- the host's file ---- */
 
 /*
- * Who holds config.lock may write config: git's own rule. Ours says whose it is, and is locked
- * as long as we live, so that one which a killed carrel left is known and removed.
+ * git's own rule: only the holder of config.lock may write config. Our config.lock has a text
+ * that names carrel, and is locked with flock(2). So one that a killed carrel has left is
+ * recognised and removed.
  */
 static const char lock_text[] = "carrel\n";
 
@@ -165,9 +173,9 @@ static int take_lock(int dir, const char *name, struct fault *f)
 }
 
 /*
- * In place, for the mount that another box has on this very file would go with it. In one
- * write: a reader finds the old text or the new one, and what the new one lacks in length is
- * newlines until it is cut off.
+ * Write in place, because another box may have a mount on this inode. Write at once: a reader
+ * finds the old text or the new one. If the new text is shorter, it is padded with newlines
+ * until the file is truncated.
  */
 static int write_config(int fd, struct git_text text, size_t old, struct fault *f)
 {
@@ -196,10 +204,10 @@ static int open_config(int dir, const char *name, struct fault *f)
 
 /* ---- after the box ---- */
 
-/* A copy, and whose. */
+/* A copy and its original. */
 struct copy {
 	const char *source, *at; /* on the host, in the box */
-	bool absent;             /* the host had none, and has a stub there */
+	bool absent;             /* the host had no such file, and has a stub there */
 	struct git_text base, box;
 };
 
@@ -215,8 +223,8 @@ static int read_now(int fd, struct git_text *ret, struct fault *f)
 }
 
 /*
- * Make the stub a file. It keeps its inode, because another box may have a mount on it. An
- * empty file settles nothing, should we be killed before it is written.
+ * Turn the stub into a file. It keeps its inode, because another box may have a mount on it. If
+ * we are killed before it is written, an empty file has no effect.
  */
 static int open_stub(int dir, const char *name, struct fault *f)
 {
@@ -293,7 +301,7 @@ static void note_merge(const char *file, const struct git_merge *m, note_vec *no
 		vec_push(notes, "  if you want it, make it yourself with `git config`");
 }
 
-/* 1: the box changed it. Whatever stands there, nothing waits for it. */
+/* 1: the box changed it. Whatever stands there now, opening it does not block. */
 static int read_copy(int root, struct copy *c, struct fault *f)
 {
 	int fd = fd_open2(root, c->at + 1,
@@ -356,7 +364,7 @@ void git_box_take(const struct plan *p, int root, name_vec *made, note_vec *note
 			.source = place->source, .at = place->text, .absent = place->stub
 		};
 
-		/* The same one may be seen in two places. */
+		/* The same file may appear at two places. */
 		if (place->kind != PLACE_CONFIG || !strcmp(place->text, last))
 			continue;
 		last = place->text;

@@ -1,15 +1,14 @@
 /*
- * run/git-box.h - git in a box: its configuration as a copy, and the user's own
+ * run/git-box.h - git in a box: a copy of the repository's configuration
  *
- * What a repository's configuration says a git outside obeys, and much of it names programs.
- * So the box has a copy: in the place of .git/config it finds a link, mounted, to a file of
- * its own file system. git follows the link when it writes, makes its lock beside the copy
- * and renames there; other programs write the copy in place. When the box has ended the
- * supervisor compares the copy with what the box began with, and makes those changes in the
- * host's file itself that cannot run anything (git/git-merge.h). The others are dropped, and
- * the user hears of them.
+ * git outside obeys the repository's configuration, and many of its settings name programs. So
+ * the box gets a copy: a link to a file of the box's own file system is mounted over
+ * .git/config. git follows the link when it writes, makes its lock beside the copy and renames
+ * there; other programs write the copy in place. When the box has ended, the supervisor
+ * compares the copy with its original text, and makes those changes in the host's file that
+ * cannot run anything (git/git-merge.h). It drops the other changes and reports them.
  *
- * The copy is in the box's memory: a killed supervisor leaves nothing.
+ * The copy is on the box's own tmpfs, so a killed supervisor leaves nothing behind.
  */
 #ifndef RUN_GIT_BOX_H
 #define RUN_GIT_BOX_H
@@ -21,12 +20,12 @@ struct host;
 struct plan;
 struct request;
 
-/* Which rules are about configurations that the box can have a copy of. */
+/* Mark the rules about configurations that the box can have a copy of. */
 void git_box_copies(const struct request *r, struct host *h);
 
 /*
- * The box is dead, and root is the directory of its own file system: take over what it
- * changed, and note for the user what was not. made: files that were absent before.
+ * The box is dead, and root is the directory of its own file system: take over its changes, and
+ * add notes about those that were dropped. made: files that were absent before.
  */
 void git_box_take(const struct plan *p, int root, name_vec *made, note_vec *notes);
 

@@ -23,7 +23,7 @@ struct own {
 	const char *git_dir; /* of the workspace, canonical; NULL: none */
 	const char *branch;  /* that is checked out; NULL: none */
 	name_vec urls;       /* of the repository's remotes */
-	bool looked;         /* for those three */
+	bool looked;         /* errors of these three */
 	int depth;
 	struct str text;
 	struct git_setting last; /* in the text */
@@ -42,7 +42,7 @@ static void add_url(void *ctx, const struct git_setting *s)
 		vec_push(&own->urls, s->value);
 }
 
-/* What conditions ask about: looked up when the first one is there. */
+/* The facts for conditions, looked up at the first condition. */
 static void look_up(struct own *own)
 {
 	const char *workspace = own->h->workspace.real, *text, *common;
@@ -73,7 +73,10 @@ static char *lowered(const char *text)
 	return copy;
 }
 
-/* Patterns that end in a slash are about all below. A slash in front: the whole is compared. */
+/*
+ * A pattern that ends in a slash matches everything below. A pattern with a slash in front is
+ * compared with the whole path.
+ */
 static bool matches(const char *pattern, const char *text, bool fold)
 {
 	const char *whole = mem_printf("%s%s%s", pattern[0] == '/' ? "" : "/", pattern,
@@ -107,7 +110,7 @@ static bool has_url(struct own *own, const char *pattern)
 	return false;
 }
 
-/* What git has no words for is not true, as with git. */
+/* An unknown condition is false, as with git. */
 static bool is_true(struct own *own, const struct git_setting *s)
 {
 	static const char url[] = "hasconfig:remote.*.url:";
@@ -167,7 +170,7 @@ static void visit(void *ctx, const struct git_setting *s)
 	}
 }
 
-/* The survey has stopped at a file that cannot be read; git's complaints are git's. */
+/* The survey fails if the file cannot be read; git itself reports mistakes in it. */
 static void read_file(struct own *own, const char *file)
 {
 	struct fault unused = { 0 };
@@ -177,7 +180,7 @@ static void read_file(struct own *own, const char *file)
 	own->depth--;
 }
 
-/* In git's order: what comes later wins. */
+/* In git's order: later settings win. */
 static void read_all(struct own *own, const char *config_home)
 {
 	const char *system = getenv("GIT_CONFIG_SYSTEM"), *global = getenv("GIT_CONFIG_GLOBAL");
@@ -196,7 +199,7 @@ static void read_all(struct own *own, const char *config_home)
 
 /* ---- files ---- */
 
-/* Does the user, or a client, put something else there? path is absolute. */
+/* Does a mount or a client's file use this path already? path is absolute. */
 static bool is_taken(const struct request *r, const struct host *h, const char *path)
 {
 	bool taken = path_within(path, h->workspace.real) ||

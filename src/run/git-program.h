@@ -1,7 +1,7 @@
 /*
  * run/git-program.h - run git on the host, for carrel itself
  *
- * git gets an empty environment, no configuration of the user or the system, no hooks, and
+ * git gets an empty environment, no configuration of the user or the system, and no hooks. It
  * fetches no missing object over the network.
  */
 #ifndef RUN_GIT_PROGRAM_H

@@ -15,8 +15,9 @@ static struct {
 } watched;
 
 /*
- * In a process of the janitor's. Nobody reads what it would say, so a failure is passed over:
- * whatever could be removed is. The record is left alone if another box has the name by now.
+ * Runs in a process that the janitor has made. Nobody reads messages here, so failures are
+ * ignored, and everything that can be removed is removed. The record is left alone if another
+ * box has the name by now.
  */
 static void look(void)
 {
@@ -52,5 +53,5 @@ void killed_note(const char *name, name_vec *notices)
 		mem_printf("the last box %s was killed together with its carrel; what it left "
 			   "that programs outside would run or obey: carrel found %s",
 			name, name));
-	(void)boxes_drop(name, KILLED_FILE, &f); /* else it is said again */
+	(void)boxes_drop(name, KILLED_FILE, &f); /* otherwise it would be reported again */
 }

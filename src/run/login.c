@@ -1,5 +1,5 @@
 /*
- * run/login.c - what the user is logged in with, and until when
+ * run/login.c - find the user's login of a client, and when it expires
  */
 #include "run/login.h"
 #include "harness/env-forms.h"
@@ -21,7 +21,7 @@ static bool wants(const struct harness *h, const struct agent *a, const char *va
 	return !h->wants || h->wants(a, variable);
 }
 
-/* The variable with a key that it is given; NULL: none. */
+/* The variable with the client's key; NULL: none. */
 static const char *key_of(const struct harness *h, const struct agent *a,
 	const struct request *r)
 {
@@ -42,7 +42,7 @@ static const char *key_of(const struct harness *h, const struct agent *a,
 
 /*
  * Claude Code asks whether to use a key that it finds, and remembers the answer by the key's
- * last bytes. Of a key that is still to be fetched, a mark stands for them.
+ * last bytes. If the key is still to be fetched, a placeholder stands for these bytes.
  */
 static const char *key_tail(const char *key)
 {
@@ -66,7 +66,7 @@ static const char *tail_of(const struct request_env *e)
 	return NULL;
 }
 
-/* The command line stands over the manifest, and that over the host's own variable. */
+/* The command line wins over the manifest, and the manifest over the host's own variable. */
 static const char *find_tail(const char *name, const struct agent *a, const struct request *r)
 {
 	const char *tail = key_tail(getenv(name));
@@ -93,7 +93,7 @@ static const char *time_text(time_t at)
 	return mem_strdup(text);
 }
 
-/* The box has no refresh token, so what has expired stays so in there. */
+/* The box has no refresh token, so it cannot renew an expired login. */
 static void note_login(const struct harness *h, const char *text, struct job *job,
 	struct request *r)
 {
@@ -134,8 +134,8 @@ void login_find(const struct harness *h, const struct agent *a, struct job *job,
 	if (job->login && !key)
 		note_login(h, text, job, r);
 	/*
-	 * What cannot be read is covered all the same, and so is what may come to be there
-	 * while the box runs: a refresh token may be in it.
+	 * Hide the file even if it cannot be read or does not exist yet: it may contain a
+	 * refresh token, now or later.
 	 */
 	if (!job->login && (text || errno != ENOENT || job->kind == HOME_MINE))
 		job->login = "{}";

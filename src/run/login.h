@@ -1,5 +1,5 @@
 /*
- * run/login.h - what the user is logged in with, and until when
+ * run/login.h - find the user's login of a client, and when it expires
  */
 #ifndef RUN_LOGIN_H
 #define RUN_LOGIN_H

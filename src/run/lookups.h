@@ -1,17 +1,17 @@
 /*
- * run/lookups.h - whether a box without a network missed one
+ * run/lookups.h - did a box without a network need one?
  *
- * A lookup in such a box reaches nobody, so nobody can report it. But a program that looks a
- * name up reads /etc/resolv.conf first, and the access time of that file shows it (plan.h,
- * `watched`). That is a sign and no proof: a lookup of localhost reads the file, too. So the
- * user is told only where the command failed, and in words that say no more.
+ * A lookup in such a box reaches nobody, so nobody can report it. But a program that looks up a
+ * name reads /etc/resolv.conf first, and the access time of that file shows it (plan.h,
+ * `watched`). That is a sign and not a proof: a lookup of localhost reads the file, too. So the
+ * note is given only if the command failed, and its wording is cautious.
  */
 #ifndef RUN_LOOKUPS_H
 #define RUN_LOOKUPS_H
 
 struct plan;
 
-/* The box is dead, and root is the directory of its own file system. What to say, or NULL. */
+/* The box is dead, and root is the directory of its own file system. The note, or NULL. */
 const char *lookups_missed(const struct plan *p, int root);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * The probe is a real box from the real step table, with a terminal so that this
- * is tried too: what is reported here is what a run would meet. System settings are
- * read only afterwards, to advise, never to decide: on Ubuntu 24.04 a user namespace
- * can be made, and is useless, whatever sysctl says.
+ * The probe is a real box from the real step table, with a terminal so that this is tried too.
+ * So it fails where a run would fail. System settings are read only afterwards, to advise,
+ * never to decide: on Ubuntu 24.04 a user namespace can be made, and is useless, whatever
+ * sysctl says.
  */
 #include "run/probe.h"
 #include "supervise/broker-link.h"
@@ -84,13 +84,13 @@ static const struct {
 		"--nest." },
 };
 
-/* What a box says that could not be built when the answer is to be found here. */
+/* The message if a box cannot be built, to match with the advice below. */
 static bool sends_here(const struct fault *f)
 {
 	return strstr(f->fix, "carrel check");
 }
 
-/* None of the settings forbids it, and yet it is forbidden. */
+/* No setting forbids it, and yet it fails. */
 static void advise_without_setting(struct fault *f)
 {
 	if (sends_here(f) && (f->err == ENOSPC || f->err == EUSERS))
@@ -179,8 +179,8 @@ static int try_box(const char *dir, enum network network, struct fault *f)
 }
 
 /*
- * The same again with a broker, in a process of its own: the janitor of the first box may still
- * be there, and shares our memory.
+ * Try it again with a broker, in a process of its own, because the janitor of the first box may
+ * still run.
  */
 static int try_brokered(const char *dir, struct fault *f)
 {

@@ -19,8 +19,8 @@ struct probe {
 typedef VEC(struct probe) probe_vec;
 
 /*
- * Start a box with every layer, run `true` in it, and say for each layer whether it
- * came to be. A box is built in order, so the first layer that fails hides those after it.
+ * Start a box with every layer, run `true` in it, and report for each layer whether it works. A
+ * box is built in order, so the first layer that fails hides those after it.
  */
 void probe_all(probe_vec *ret);
 

@@ -1,9 +1,9 @@
 /*
- * run/resume.c - the conversation that a box has just ended, for the user to go on with
+ * run/resume.c - how to resume the conversation of a box
  *
- * Clients name it in their last words, but by a command line for a client outside of a box,
- * which does not know it. Nothing of what a box prints is read for this: its conversations are
- * files, and of those only names are, and of a name only a UUID.
+ * Clients print how to resume a conversation, but with a command for a client outside of the
+ * box, which does not know the conversation. carrel does not read the box's output for this.
+ * Conversations are files, and carrel reads only the UUID in a file's name.
  */
 #include "run/resume.h"
 #include "host/walk.h"
@@ -37,7 +37,7 @@ static bool is_uuid(const char *text)
 struct look {
 	const struct talks *talks;
 	struct timespec newest;
-	const char *uuid; /* of that; NULL: none is new */
+	const char *uuid; /* of that file; NULL: no conversation is new */
 };
 
 static bool is_later(const struct timespec *a, const struct timespec *b)

@@ -1,5 +1,5 @@
 /*
- * run/resume.h - the conversation that a box has just ended, for the user to go on with
+ * run/resume.h - how to resume the conversation of a box
  */
 #ifndef RUN_RESUME_H
 #define RUN_RESUME_H
@@ -8,8 +8,8 @@ struct plan;
 struct timespec;
 
 /*
- * The words for its client that go on with the newest conversation which boxes of this project
- * have written since then, as "--resume UUID"; NULL: there is none, or none that is known.
+ * The client's arguments to resume the newest conversation that boxes of this project have
+ * written since then, as "--resume UUID"; NULL: there is none.
  */
 const char *resume_words(const struct plan *p, const struct timespec *since);
 

@@ -46,14 +46,14 @@
 
 struct run {
 	const struct request *request;
-	const struct plan *plan; /* to start; NULL: not made yet */
+	const struct plan *plan; /* the plan to start; NULL: not made yet */
 	struct claim claim;      /* the box's name */
-	struct session session;  /* what its client keeps for the project, if anything */
-	const char *unkept; /* why what the box changed is not kept yet; NULL: it is, or there
-			       is nothing */
-	pid_t ssh_agent;    /* 0: none */
+	struct session session;  /* the client's data for the project, if it keeps any */
+	const char *unkept;    /* why the box's changes are not saved; NULL: they are, or there
+			       are none */
+	pid_t ssh_agent;       /* 0: none */
 	struct timespec since; /* when the box was begun */
-	const char *layers;    /* of its overlay workspace; NULL: none, or looked at */
+	const char *layers;    /* of its overlay workspace; NULL: none, or examined already */
 	struct frame frame;
 	struct streams_own own;
 	struct streams_detached detached;
@@ -89,7 +89,7 @@ static int take_name(const struct request *r, enum run_for what, struct claim *c
 	return rc;
 }
 
-/* The copy that another box has left, to work on top of. */
+/* Find the copy that another box has left, to work on top of it. */
 static int find_over(const char *box, struct host *h, struct fault *f)
 {
 	struct workspace w;
@@ -107,7 +107,7 @@ static int find_over(const char *box, struct host *h, struct fault *f)
 	return 0;
 }
 
-/* The directories in which a box with an overlay workspace will write. */
+/* Make the directories that a box with an overlay workspace writes to. */
 static int make_layers(struct run *run, struct host *h, struct fault *f)
 {
 	const char *dirs[] = { h->workspace.real, h->git_common };
@@ -117,7 +117,7 @@ static int make_layers(struct run *run, struct host *h, struct fault *f)
 	return rc;
 }
 
-/* The box never ran, or worked on top of another: its layers are of no use. */
+/* The box never ran, or worked on top of another one: drop its layers. */
 static void drop_layers(struct run *run)
 {
 	struct fault ignored = { 0 };
@@ -126,7 +126,7 @@ static void drop_layers(struct run *run)
 		(void)workspace_drop(run->claim.name, &ignored);
 }
 
-/* What the box changed in its copy of the workspace. */
+/* Examine the changes in the box's copy of the workspace. */
 static void end_workspace(struct run *run, struct run_result *result)
 {
 	struct workspace w;
@@ -148,7 +148,7 @@ static void end_workspace(struct run *run, struct run_result *result)
 		mem_printf("what the box changed could not be looked at: %s", fault_line(&f)));
 }
 
-/* init: of the box, which may not be all gone yet; 0: there was none. */
+/* init: of the box, which may still be exiting; 0: there was none. */
 static void end_session(struct run *run, pid_t init)
 {
 	struct fault f = { 0 };
@@ -157,7 +157,7 @@ static void end_session(struct run *run, pid_t init)
 		run->unkept = mem_strdup(fault_line(&f));
 }
 
-/* A path of the instance: it is there once the box starts. */
+/* Mount a path of the instance, which exists once the box starts. */
 static void add_own(const struct session_part *s, const char *name, bool dir, struct request *r)
 {
 	vec_push(&r->mounts,
@@ -178,7 +178,7 @@ static void add_owns(const struct session_part *s, struct request *r)
 		add_own(s, part->own_files[i], false, r);
 }
 
-/* Does the box get this file anew, on top of all layers? */
+/* Does each box get this file anew, on top of all layers? */
 static bool is_put(const struct session_part *s, const char *name)
 {
 	vec_each(file, &s->put)
@@ -187,7 +187,10 @@ static bool is_put(const struct session_part *s, const char *name)
 	return false;
 }
 
-/* Files that a box changed, and the user changed since: boxes do not see the user's. */
+/*
+ * Report files that a box changed and the user changed later: boxes do not see the user's
+ * version.
+ */
 static void note_outdated(const struct session_part *s, const char *users, struct request *r)
 {
 	struct layers l = { .fd = AT_FDCWD,
@@ -348,7 +351,7 @@ int run_plan(struct run *run, enum run_for what, const struct plan **ret, struct
 	return 0;
 }
 
-/* The plan to start: made now, unless somebody had to see it before. */
+/* Make the plan, unless it was made before, to be shown. */
 static int settle_plan(struct run *run, void (*note)(const char *line), struct fault *f)
 {
 	const struct plan *plan;
@@ -364,7 +367,7 @@ static int settle_plan(struct run *run, void (*note)(const char *line), struct f
 	return 0;
 }
 
-/* Put the end of a value that has come where a file waits for it. */
+/* Put the end of a fetched value into the file that has a placeholder for it. */
 static void fill_file(struct place *place, const char *value)
 {
 	enum { TAIL = 20 };
@@ -377,13 +380,16 @@ static void fill_file(struct place *place, const char *value)
 		return;
 	json_string(&j, NULL, n > TAIL ? value + n - TAIL : value);
 	str_addn(&text, place->text, (size_t)(at - place->text));
-	/* Without its quotes, which stand there already. */
+	/* Without its quotes, which the file has already. */
 	str_addn(&text, tail.p + 1, tail.len - 2);
 	str_add(&text, at + strlen(REQUEST_KEY_TAIL));
 	place->text = text.p;
 }
 
-/* Values that a person or a program of the host must give: now, and not before. */
+/*
+ * Fetch values from the user or from programs of the host. This happens only after the user has
+ * agreed.
+ */
 static int fetch_values(const struct plan *p, struct fault *f)
 {
 	int rc = 0;
@@ -403,7 +409,7 @@ static int fetch_values(const struct plan *p, struct fault *f)
 	return rc;
 }
 
-/* What must be fetched, or asked for, when the plan is agreed on and before the box begins. */
+/* Is there anything to fetch or ask for between the agreement and the start? */
 static bool has_secrets(const struct request *r)
 {
 	if (r->ssh.n)
@@ -414,7 +420,7 @@ static bool has_secrets(const struct request *r)
 	return false;
 }
 
-/* The command reads a file of the box; what comes after us on our own input is not ours. */
+/* The command reads a file of the box, so leave our own input to other programs. */
 static int leave_input(struct fault *f)
 {
 	auto_close int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -430,7 +436,7 @@ static void note_lines(const char *text, struct run_result *result)
 		vec_push(&result->notes, mem_strndup(at, strcspn(at, "\n")));
 }
 
-/* Limits of the box that it reached, by their names in the table. */
+/* The limits that the box reached, by their names in the table. */
 static name_vec limits_reached(const struct outcome *o)
 {
 	const struct {
@@ -520,7 +526,10 @@ static void note_resume(const struct plan *p, const struct timespec *since, cons
 			mem_printf("to go on with this conversation: %s -- %s", again, words));
 }
 
-/* So that they are shown with local changes, too. Where that cannot be, they are not. */
+/*
+ * Remember which files git tracks, so that later boxes see them even if they have local
+ * changes. A failure only hides such a file.
+ */
 static void remember_tracked(const struct plan *p)
 {
 	struct fault unused = { 0 };
@@ -536,7 +545,7 @@ static void note_unseen(const struct fault *f, struct run_result *result)
 		mem_printf("could not look for planted files: %s", fault_line(f)));
 }
 
-/* What is done before the box is begun, when the plan is agreed on. */
+/* Do what comes after the agreement and before the box is begun. */
 static int prepare(struct run *run, const struct run_options *o, struct fault *f)
 {
 	const struct request *r = run->request;
@@ -552,7 +561,10 @@ static int prepare(struct run *run, const struct run_options *o, struct fault *f
 	return rc;
 }
 
-/* Until somebody attaches, a box has a terminal of the size of the one it was started from. */
+/*
+ * Until a client attaches, a detached box's terminal has the size of the terminal it was
+ * started from.
+ */
 static struct streams *open_streams(struct run *run, const struct run_options *o)
 {
 	struct winsize size;
@@ -566,7 +578,9 @@ static struct streams *open_streams(struct run *run, const struct run_options *o
 	return &run->detached.base;
 }
 
-/* begin → plan → start, the same whether the plan was shown before or is made meanwhile. */
+/*
+ * begin → plan → start. The same line whether the plan was shown before or is made meanwhile.
+ */
 static int start(struct run *run, const struct run_options *o, struct fault *f)
 {
 	int rc;
@@ -593,7 +607,7 @@ static int start(struct run *run, const struct run_options *o, struct fault *f)
 	return supervise_start(&run->box, run->plan, f);
 }
 
-/* Nobody sees the end of a detached box: `carrel wait` reads it. */
+/* Save the result of a detached box for `carrel wait`. */
 static void keep_result(const struct plan *p, const struct outcome *outcome,
 	struct run_result *ret)
 {
@@ -617,7 +631,7 @@ static void keep_result(const struct plan *p, const struct outcome *outcome,
 		vec_push(&ret->notes, mem_printf("its result is not kept: %s", fault_line(&f)));
 }
 
-/* The box is dead: what it left on the host, and what there is to say about it. */
+/* The box is dead: collect what it left on the host, and the notes for the user. */
 static void collect(struct run *run, const struct run_options *o, struct run_result *ret)
 {
 	const struct plan *p = run->plan;
@@ -630,8 +644,8 @@ static void collect(struct run *run, const struct run_options *o, struct run_res
 	int looked;
 
 	/*
-	 * First of all: overlayfs writes the whole file system to its disk before it lets go
-	 * of it, and what is done there meanwhile waits.
+	 * This comes first: when overlayfs is unmounted, the kernel syncs the whole file
+	 * system, and other work on that disk would wait.
 	 */
 	end_session(run, run->box.box.pid);
 	looked = p->overlay ? 0 : planted_find(p, &run->since, &found, &unseen);

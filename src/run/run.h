@@ -13,8 +13,8 @@ struct plan;
 struct request;
 
 /*
- * One run of one box: its name, its plan, what its client keeps, its supervisor. The caller
- * owns it and ends it with run_release(), whatever happened.
+ * One run of one box: its name, its plan, its client's session, its supervisor. The caller owns
+ * it, and ends it with run_release() in any case.
  */
 struct run;
 struct run *run_new(const struct request *r);
@@ -23,13 +23,13 @@ struct run *run_new(const struct request *r);
 const char *run_name(const struct run *run);
 
 struct run_options {
-	void (*note)(const char
-			*line); /* called with what the user should know before the start */
-	const char *again;      /* the command that starts this client; NULL: no conversation */
-	const char *record;     /* write an asciicast v2 of the session here, or NULL */
+	void (*note)(const char *line); /* called with notes for the user before the start */
+	/* the command that starts this client again; NULL: no conversation */
+	const char *again;
+	const char *record; /* write an asciicast v2 of the session here, or NULL */
 	/*
-	 * The box has a terminal of its own, that others attach to, and not ours. Called with
-	 * its name when its command runs: from then on nothing of the caller's is used.
+	 * The box has a terminal of its own, to which clients attach. Called with its name once
+	 * its command runs; from then on the caller's streams are not used.
 	 */
 	void (*detached)(const char *name);
 };
@@ -38,8 +38,8 @@ typedef VEC(const char *) note_vec; /* for the user to read, a line each, safe t
 
 struct run_result {
 	int code;     /* for carrel to exit with */
-	bool stopped; /* somebody asked it to end, */
-	bool restart; /* and to begin again */
+	bool stopped; /* a request ended it, */
+	bool restart; /* and asked to start it again */
 	note_vec notes;
 };
 
@@ -49,21 +49,21 @@ enum run_for {
 };
 
 /*
- * Survey the host and resolve the request into a plan. What is planned to start is what
- * run_box() starts.
+ * Survey the host and resolve the request into a plan. With RUN_TO_START, run_box() starts this
+ * plan.
  */
 int run_plan(struct run *run, enum run_for what, const struct plan **ret, struct fault *f);
 
 /*
- * Start the box and supervise it to its end. Where the plan was not made before, because
- * nobody needs to see it, it is made while the box is being begun.
+ * Start the box and supervise it to its end. If the plan was not made before, it is made while
+ * the box is being begun.
  */
 int run_box(struct run *run, const struct run_options *o, struct run_result *ret,
 	struct fault *f);
 
 /*
- * The box is over, or never came to be: give back its name, and keep what it wrote to its
- * layer. Does nothing when there was none. What goes wrong is for the user to read.
+ * The box has ended, or was never started: give back its name, and save what it wrote to its
+ * layer. Does nothing if there was no box. Errors are added to ret for the user.
  */
 void run_release(struct run *run, note_vec *ret);
 

@@ -1,23 +1,22 @@
 /*
  * run/secrets.c - ask a person, or run a program
  *
- * Theory of operation, asking. The terminal is opened anew, so that reading without blocking
- * concerns nobody else's descriptor. Not only the echo is off but line editing too: the
- * kernel cuts an edited line at 4095 bytes without a word, and tokens are longer. So the keys
- * that edit are looked at here; those that send signals go on doing that.
+ * Theory of operation, asking. The terminal is opened again, so that O_NONBLOCK affects nobody
+ * else's descriptor. Echo is off, and so is the kernel's line editing, which silently cuts a
+ * line at 4095 bytes; tokens may be longer. So this file handles the editing keys; keys that
+ * send signals still do.
  *
- * Signals that would end or stop us are blocked, but for the time of ppoll(2), so none can
- * get lost between a look and a wait, and everything that matters is done outside of handlers:
- * put the terminal back, put the handlers back, and let the signal do what it would have
- * done. What somebody made us ignore stays ignored. After a stop, also one that came
- * from outside with SIGSTOP, the question is asked again from the start: the shell may
- * have changed the modes in between.
+ * Signals that would end or stop us are blocked except during ppoll(2), so none is lost between
+ * a check and the wait. All real work is done outside of handlers: restore the terminal,
+ * restore the handlers, and let the signal take its effect. Ignored signals stay ignored. After
+ * a stop, even by SIGSTOP from outside, the question starts again, because the shell may have
+ * changed the modes meanwhile.
  *
- * In the background changing modes means being stopped with SIGTTOU, as it should be. The
- * modes "as found" are read after that point: before it they are those of what runs in front.
+ * In the background, changing modes stops us with SIGTTOU, as it should. The original modes are
+ * read after that point: before it they may belong to the foreground program.
  *
- * What was typed before the question, and what is left of a paste after the first line, is
- * thrown away: the first was echoed, the second would go to the shell or into the box.
+ * Input that was typed before the question, and the rest of a paste after the first line, is
+ * dropped: the first was echoed, the second would go to the shell or into the box.
  */
 #include "run/secrets.h"
 #include "supervise/tty.h"
@@ -47,8 +46,9 @@ struct question {
 	struct tty tty;
 	char *value; /* room for LONGEST and a NUL */
 	size_t n;
-	int refused;  /* an errno: goes on until the line ends, or the rest would be echoed */
-	bool literal; /* the next byte is no key */
+	/* an errno: read on to the end of the line, or the rest would be echoed */
+	int refused;
+	bool literal; /* the next byte is not an editing key */
 	struct sigaction actions[ARRAY_SIZE(watched)], ttou; /* as found */
 	sigset_t mask;                                       /* as found */
 	sigset_t waiting;                                    /* while we wait */
@@ -56,7 +56,7 @@ struct question {
 
 /* --- signals --------------------------------------------------------------------- */
 
-/* Going on is the least of them: `kill %1` sends SIGTERM and SIGCONT at once. */
+/* Handle SIGCONT last: `kill %1` sends SIGTERM and SIGCONT at once. */
 static void on_signal(int sig)
 {
 	if (!caught || caught == SIGCONT)
@@ -77,7 +77,9 @@ static void catch_signals(struct question *q)
 		sigaddset(&block, watched[i]);
 		sigaction(watched[i], &ours, NULL);
 	}
-	/* If it could not stop us we would change the modes under whoever is in front. */
+	/*
+	 * If SIGTTOU could not stop us, we would change the modes under the foreground program.
+	 */
 	sigaction(SIGTTOU, &plain, &q->ttou);
 	sigprocmask(SIG_BLOCK, &block, &q->mask);
 	q->waiting = q->mask;
@@ -115,8 +117,8 @@ static int set_modes(int fd, const struct termios *modes)
 }
 
 /*
- * In the background this stops us until we are in front, with signals as in await(): a job
- * that waits for the terminal can be killed.
+ * In the background this stops us until we are in the foreground, with signals as in await(): a
+ * job that waits for the terminal can be killed.
  */
 static int come_to_front(const struct question *q)
 {
@@ -155,7 +157,7 @@ static int hide(struct question *q)
 	return rc;
 }
 
-/* Nobody waits for the newline: a terminal that takes no output just lacks it. */
+/* Do not wait to write the newline: a terminal that takes no output just lacks it. */
 static void show(struct question *q)
 {
 	if (q->tty.raw && tty_foreground(&q->tty)) {
@@ -165,7 +167,7 @@ static void show(struct question *q)
 	tty_restore(&q->tty);
 }
 
-/* Those who were to stop with us got the signal as well. */
+/* The other processes of the job got the signal as well. */
 static void suspend(struct question *q)
 {
 	struct sigaction ours, plain = { .sa_handler = SIG_DFL };
@@ -333,8 +335,14 @@ int secret_ask(const char *name, const char *message, const char **ret, struct f
 	name = str_visible(name);
 	if (fd < 0 || !tty_open(&q.tty, fd, fd))
 		return no_terminal(name, f);
-	/* All memory now: to run out of it later would leave the terminal without echo. */
-	/* With who asks and what for: a manifest could word it as somebody else's question. */
+	/*
+	 * Allocate everything now: running out of memory later would leave the terminal without
+	 * echo.
+	 */
+	/*
+	 * Say who asks and what for: a manifest could word the question as if another program
+	 * asked.
+	 */
 	q.prompt = message && message[0]
 		? mem_printf("carrel: %s: %s (input hidden): ", name, str_visible(message))
 		: mem_printf("carrel: value for %s (input hidden): ", name);
@@ -350,13 +358,13 @@ int secret_ask(const char *name, const char *message, const char **ret, struct f
 	}
 	explicit_bzero(q.value, LONGEST);
 	if (rc == -EINTR)
-		kill(getpid(), caught); /* comes back only if somebody had a handler */
+		kill(getpid(), caught); /* returns only if there was a handler */
 	return explain(-rc, name, f);
 }
 
 /* --- a program ------------------------------------------------------------------- */
 
-/* Without attributes: it has the environment, the signals and the terminal that we have. */
+/* Without attributes: the program has our environment, signals and terminal. */
 static int spawn(const char *const *argv, int out, pid_t *ret)
 {
 	posix_spawn_file_actions_t files;
@@ -368,7 +376,9 @@ static int spawn(const char *const *argv, int out, pid_t *ret)
 	if (!err)
 		err = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null",
 			O_RDONLY, 0);
-	/* Not in the workspace: what an argument names there an agent may have written. */
+	/*
+	 * Not in the workspace: an agent may have written a file there that an argument names.
+	 */
 	if (!err)
 		err = posix_spawn_file_actions_addchdir_np(&files, "/");
 	if (!err)
@@ -377,7 +387,7 @@ static int spawn(const char *const *argv, int out, pid_t *ret)
 	return -err;
 }
 
-/* All there is, up to one byte too many: how much, or -errno. */
+/* Read everything, up to one byte too many; the number of bytes, or -errno. */
 static ssize_t read_output(int fd, char *value)
 {
 	size_t len = 0;
@@ -426,7 +436,7 @@ static int run(const char *const *argv, const char *what, char *value, size_t *r
 	in = ends[0];
 	out = ends[1];
 	rc = spawn(argv, out, &pid);
-	/* Not allowed: or not found, and a directory of PATH is not for us to search. */
+	/* Not allowed; or not found, if we may not search a directory of PATH. */
 	if (rc == -ENOENT || rc == -EACCES) {
 		fault_set(f, -rc, "%s cannot be run", what);
 		return fault_fix(f,
@@ -460,7 +470,7 @@ int secret_run(const char *name, const char *const *argv, const char **ret, stru
 	size_t n = 0;
 	int rc;
 
-	/* A parent that ignores it leaves that to us, and no status would be kept. */
+	/* If our parent ignored SIGCHLD, we do too, and the exit status would be lost. */
 	sigaction(SIGCHLD, &plain, &old);
 	rc = run(argv, what, value, &n, f);
 	sigaction(SIGCHLD, &old, NULL);

@@ -1,5 +1,5 @@
 /*
- * run/secrets.h - values that are fetched only once the box is agreed on
+ * run/secrets.h - values that are fetched once the user has agreed to the box
  *
  * A value goes from here into the memory of the plan and from there into the environment of
  * the box's command: never into an argument, a file, a log or the environment of another
@@ -11,11 +11,11 @@
 struct fault;
 
 /*
- * Ask on the terminal, /dev/tty, with the echo off: "MESSAGE (input hidden): "; message NULL
- * or "" has a text of its own that names the variable. The echo is back afterwards, also
- * when a signal ends or stops us meanwhile. Without a terminal: a fault that names the
- * variable. An empty line is an empty value; end of file (Ctrl-D), a NUL byte or more than
- * 64 KiB is a fault. The usual keys that erase do so; every other byte is part of the value.
+ * Ask on the terminal, /dev/tty, with the echo off: "MESSAGE (input hidden): "; message NULL or
+ * "" has a text of its own that names the variable. The echo is restored afterwards, even if a
+ * signal ends or stops us meanwhile. Without a terminal: a fault that names the variable. An
+ * empty line is an empty value; end of file (Ctrl-D), a NUL byte or more than 64 KiB is a
+ * fault. The usual keys erase; every other byte is part of the value.
  */
 int secret_ask(const char *name, const char *message, const char **ret, struct fault *f);
 

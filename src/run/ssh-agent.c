@@ -1,9 +1,9 @@
 /*
- * run/ssh-agent.c - the agent that has the keys of one box
+ * run/ssh-agent.c - the ssh-agent of one box
  *
- * Theory of operation. It is OpenSSH's own ssh-agent, one for each box, so that a box can do
- * harm to its own keys alone. Its socket is bound into the box. Who may speak to it is hostile,
- * so it is told what not to do before it starts:
+ * Theory of operation. Each box has OpenSSH's own ssh-agent to itself, so a box can harm only
+ * its own keys. Its socket is bound into the box. Its clients are hostile, so it is restricted
+ * before it starts:
  *
  * - Each key is bound to user and host (ssh-add -h). ssh-agent signs for a session only when
  *   the host's own key has signed that session, so what a program in the box claims about
@@ -11,12 +11,12 @@
  * - No libraries for hardware tokens (-P; CVE-2023-38408), no helper programs that no key
  *   needs, and no environment: keys that the box adds itself must not lead to a device or a
  *   window.
- * - Limits on memory and descriptors, and no core file: keys may be added without end.
+ * - Limits on memory and descriptors, and no core file: the box may add any number of keys.
  *
- * It ends with us, however we end: the kernel sends it SIGTERM, on which it removes its socket.
- * That signal is forgotten when a program with a set-group-id bit is executed, as ssh-agent is
- * in some systems; therefore no_new_privs. Only after both were killed a socket stays, until
- * the next start of a box with keys finds that its name is nobody's.
+ * It ends with us, however we end: the kernel sends it SIGTERM, and it removes its socket. The
+ * kernel forgets that signal when a set-group-id program is executed, as ssh-agent is on some
+ * systems; no_new_privs prevents that. The socket stays only if both were killed. The next
+ * start of a box with keys removes it, because no box holds its name.
  */
 #include "run/ssh-agent.h"
 #include "host/host-program.h"
@@ -75,7 +75,7 @@ static const char *socket_of(const struct plan *p)
 	BUG("a plan with ssh keys and no socket");
 }
 
-/* Whose name is free has no supervisor, and so no agent. */
+/* A name that is free has no supervisor, and so no agent. */
 static void sweep(int dir)
 {
 	DIR *list = fdopendir(dup(dir));
@@ -106,7 +106,7 @@ static void limit(int what, rlim_t value)
 		_exit(126);
 }
 
-/* In the child; its socket is named from where it is, for an address is short. */
+/* Runs in the child. The socket has a relative name, because addresses are short. */
 static void become_agent(const char *program, const char *const *env, int dir,
 	const char *socket, int out, pid_t parent)
 {
@@ -128,7 +128,7 @@ static void become_agent(const char *program, const char *const *env, int dir,
 	_exit(126);
 }
 
-/* Helpers are for tokens; that for FIDO is there if one of the keys needs it. */
+/* Allow no helper programs for tokens, except the FIDO helper if one of the keys needs it. */
 static const char *const *environment_for(const struct plan *p)
 {
 	static const char *const plain[] = { "SSH_PKCS11_HELPER=/nonexistent",
@@ -141,7 +141,7 @@ static const char *const *environment_for(const struct plan *p)
 	return plain;
 }
 
-/* It prints where its socket is when it listens. */
+/* It prints the path of its socket once it listens. */
 static bool await_listening(int from)
 {
 	char c;
@@ -191,7 +191,7 @@ void ssh_agent_stop(pid_t *agent)
 
 typedef VEC(const char *) words;
 
-/* The user's own, for the program that may have to show a window to ask for a passphrase. */
+/* The user's own environment: asking for a passphrase may need a window. */
 static char *const *add_environment(const char *socket)
 {
 	words env = { 0 };
@@ -204,7 +204,7 @@ static char *const *add_environment(const char *socket)
 	return (char *const *)env.v;
 }
 
-/* To ask on the terminal ssh-add wants one as its input. */
+/* ssh-add asks on the terminal only if its standard input is a terminal. */
 static int spawn_add(const words *argv, const char *socket, int dir, int known, pid_t *ret)
 {
 	auto_close int tty = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -231,7 +231,10 @@ static int spawn_add(const words *argv, const char *socket, int dir, int known, 
 	return -err;
 }
 
-/* A file without a name, so that nothing is left of it; above ssh-add's own descriptor. */
+/*
+ * A file without a name, which leaves nothing behind; its number is above ssh-add's own
+ * descriptors.
+ */
 static int known_file(const char *text)
 {
 	auto_close int fd = memfd_create("known_hosts", MFD_CLOEXEC);
@@ -243,7 +246,10 @@ static int known_file(const char *text)
 	return rc < 0 ? -errno : rc;
 }
 
-/* One key, and all the places where it may be used: a second time would replace the first. */
+/*
+ * Add one key with all the places where it may be used: adding it twice would replace the
+ * first.
+ */
 static int load(const struct plan *p, const char *program, const char *key, int dir,
 	const char *socket, struct fault *f)
 {
@@ -314,10 +320,10 @@ int ssh_agent_start(const struct plan *p, pid_t *ret, struct fault *f)
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return fault_set(f, errno, "open %s", str_visible(path));
-	/* A parent that ignores it leaves that to us, and no status would be kept. */
+	/* If our parent ignored SIGCHLD, we do too, and the exit status would be lost. */
 	sigaction(SIGCHLD, &plain, NULL);
 	sweep(dir);
-	unlinkat(dir, socket, 0); /* the name is ours, so nobody's who lives */
+	unlinkat(dir, socket, 0); /* we hold the name, so no living box uses it */
 	rc = start(p, program, dir, socket, &agent, f);
 	if (rc == 0)
 		rc = load_all(p, dir, socket, f);

@@ -1,5 +1,5 @@
 /*
- * run/ssh-agent.h - the agent that has the keys of one box
+ * run/ssh-agent.h - the ssh-agent of one box
  */
 #ifndef RUN_SSH_AGENT_H
 #define RUN_SSH_AGENT_H
@@ -10,16 +10,19 @@
 struct fault;
 struct plan;
 
-/* Where the sockets of agents are; made if that is wanted. Canonical. */
+/* The directory of the agents' sockets, canonical; make: create it. */
 int ssh_agent_dir(bool make, const char **ret, struct fault *f);
 
 /*
- * Start the box's agent and load its keys, each bound to the hosts it is declared for; asks
- * for passphrases on the terminal. The box's name is ours, and with it the name of the socket.
+ * Start the box's agent and load its keys, each bound to the hosts it is declared for; asks for
+ * passphrases on the terminal. The caller holds the box's name, and so the name of the socket.
  */
 int ssh_agent_start(const struct plan *p, pid_t *ret, struct fault *f);
 
-/* The box has ended, or never came to be. Does nothing when it is 0, which it is then. */
+/*
+ * The box has ended, or was never started: stop the agent and set the pid to 0. Does nothing if
+ * it is 0.
+ */
 void ssh_agent_stop(pid_t *agent);
 
 #endif

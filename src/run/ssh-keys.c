@@ -1,12 +1,12 @@
 /*
- * run/ssh-keys.c - what this machine has to say to the hosts that an agent may log in to
+ * run/ssh-keys.c - find the keys for the hosts that an agent may log in to
  *
- * Done before anybody is asked: a key that is missing, or that ssh would not take, is found
- * now. carrel never reads a private key: its public half is what ssh-keygen says it is, which
- * needs no passphrase. ssh-keygen also looks into known_hosts, where names may be hashed.
+ * This runs before the user is asked, so that a missing key, or one that ssh would refuse, is
+ * reported early. carrel never reads a private key: ssh-keygen prints its public half, which
+ * needs no passphrase. ssh-keygen also searches known_hosts, where names may be hashed.
  *
- * A key whose host shows no known key could be bound to nothing, and would open every host
- * that takes it: it is refused.
+ * A key is refused if its host has no known key: it could not be bound to the host, and would
+ * open every host that accepts it.
  */
 #include "run/ssh-keys.h"
 #include "host/host-program.h"
@@ -45,7 +45,7 @@ static int find_programs(const char *workspace, const char **ret_keygen, struct 
 	return 0;
 }
 
-/* Was it content? What it printed is there either way. */
+/* Did it succeed? Its output is kept in either case. */
 static bool ask(const struct look *l, const char *const args[static 4], const char **ret)
 {
 	const char *const argv[] = { l->keygen, args[0], args[1], args[2], args[3], NULL };
@@ -58,7 +58,7 @@ static bool ask(const struct look *l, const char *const args[static 4], const ch
 
 /* ---- the user's key ---- */
 
-/* As ssh itself sees it, but that a key of root's, given to a group, is fine. */
+/* ssh's own rule, except that a key owned by root may be readable by a group. */
 static const char *wrong_with(const struct look *l, const char *path)
 {
 	struct stat st;
@@ -77,7 +77,7 @@ static const char *wrong_with(const struct look *l, const char *path)
 	return NULL;
 }
 
-/* From the form of RFC 4716: headers, then base64 in lines. */
+/* Read the form of RFC 4716: headers, then base64 in lines. */
 static const char *read_public_key(const char *text)
 {
 	struct str blob = { 0 };
@@ -111,7 +111,7 @@ static void look_at_key(const struct look *l, size_t i, struct ssh_facts *ret)
 			wrong);
 		return;
 	}
-	/* No passphrase, so that it does not ask: a public half needs none. */
+	/* Give an empty passphrase, so that it does not ask: the public half needs none. */
 	args[3] = mem_printf("-f%s", ret->key);
 	ret->public_key = ask(l, args, &text) ? read_public_key(text) : NULL;
 	if (!ret->public_key)

@@ -1,5 +1,5 @@
 /*
- * run/ssh-keys.h - what this machine has to say to the hosts that an agent may log in to
+ * run/ssh-keys.h - find the keys for the hosts that an agent may log in to
  */
 #ifndef RUN_SSH_KEYS_H
 #define RUN_SSH_KEYS_H
@@ -10,9 +10,8 @@ struct fault;
 struct job;
 
 /*
- * Look at the key of each entry and find the public keys, its own and those of its host; into
- * job->ssh. Nothing is changed. What is wrong with an entry is a problem; a fault, when OpenSSH
- * is not there.
+ * Examine the key of each entry, and put its public key and those of its host into job->ssh.
+ * Nothing is changed. An invalid entry is a problem; missing OpenSSH programs are a fault.
  */
 int ssh_keys_look(struct job *job, problems *bad, struct fault *f);
 

@@ -8,7 +8,7 @@
 
 struct workspace;
 
-/* What the box changed in its copy, and what to do about it. */
+/* Add notes about the changes in the box's copy, and the commands to use them. */
 void workspace_notes(const struct workspace *w, note_vec *notes);
 
 #endif

@@ -3,14 +3,15 @@
  *
  * Theory of operation. The bytes of a box are hostile, and the library that reads them is
  * large; so this is a program of its own, with no environment, three descriptors, and a jail
- * that leaves it a dozen system calls. It is told what the box writes and says what a terminal
- * would answer; the supervisor puts a limit on how much of that it believes.
+ * that allows a dozen system calls. It receives the output of the box and sends what a terminal
+ * would answer; the supervisor limits how much of that it passes on.
  *
- * Plain text comes from two places: a line that scrolls off the screen is added to the log as
- * it is then, and what the screen shows is written to a second file when the box pauses. Both
- * together are what a person would have seen.
+ * The text goes to two files: a line that scrolls off the screen is added to the log, and the
+ * contents of the screen are written to a second file when the box pauses. Both together are
+ * what a person would have seen.
  *
- * It allocates with malloc(3), from the heap alone: the library frees what it no longer needs.
+ * It allocates with malloc(3), from the heap alone, because the library frees what it no longer
+ * needs.
  */
 #include "screen/screen.h"
 #include "helper/jail.h"
@@ -43,7 +44,7 @@ static struct {
 	VTermScreen *screen;
 	int rows, cols;
 	bool full;       /* the alternate screen */
-	bool dirty;      /* the text file is not what is shown */
+	bool dirty;      /* the text file is out of date */
 	off_t log;       /* bytes in the log */
 	char line[LINE]; /* of text */
 	size_t n_pending;
@@ -88,7 +89,7 @@ static void say(char letter, const void *bytes, size_t n)
 	packet[0] = letter;
 	if (n)
 		memcpy(packet + 1, bytes, n);
-	/* Who does not hear us any more has no use for a screen. */
+	/* If the supervisor is gone, nobody needs the screen. */
 	if (send(SCREEN_SOCKET, packet, 1 + n, MSG_NOSIGNAL) < 0)
 		_exit(1);
 }
@@ -144,7 +145,7 @@ static size_t put_cell(char *out, const VTermScreenCell *cell)
 	return n;
 }
 
-/* What is in s.line, without blanks at its end, and with a line feed. */
+/* Add s.line without blanks at its end, and a line feed. */
 static size_t end_line(size_t n)
 {
 	while (n && s.line[n - 1] == ' ')
@@ -165,7 +166,7 @@ static size_t row_text(int row)
 	return end_line(n);
 }
 
-/* Keep the younger half, from the beginning of a line. */
+/* Keep the newer half, from the beginning of a line. */
 static void cut_log(void)
 {
 	off_t from = s.log / 2, to = 0;

@@ -1,12 +1,12 @@
 /*
- * screen/screen.h - what the supervisor and a box's screen say to each other
+ * screen/screen.h - messages between the supervisor and a box's screen
  *
- * The screen of a detached box is a process of its own, carrel-screen: it reads all that the
- * box writes to its terminal, keeps what a terminal would show, answers what a terminal would
- * answer, and writes it down as plain text. The supervisor starts it with these descriptors
- * and nothing else, and says how large the screen is before anything.
+ * The screen of a detached box is a process of its own, carrel-screen. It reads all output of
+ * the box's terminal, keeps what a terminal would show, answers as a terminal would, and logs
+ * the text. The supervisor starts it with these descriptors and nothing else, and first sends
+ * the size of the screen.
  *
- * Each message is one packet (SOCK_SEQPACKET): a letter, and what belongs to it.
+ * Each message is one packet (SOCK_SEQPACKET): a letter and its data.
  */
 #ifndef SCREEN_SCREEN_H
 #define SCREEN_SCREEN_H
@@ -17,7 +17,7 @@
 
 enum {
 	SCREEN_SOCKET = 3,
-	SCREEN_LOG,  /* lines that have scrolled off, as they were at the end */
+	SCREEN_LOG,  /* lines that have scrolled off, as they last were */
 	SCREEN_TEXT, /* SCREEN_PLAIN or SCREEN_FULL, a line feed, and what is shown now */
 	SCREEN_FDS,
 	SCREEN_PACKET = 16 * 1024, /* bytes after the letter, at most */
@@ -30,17 +30,17 @@ enum screen_letter {
 	/* To the screen. */
 	SCREEN_OUTPUT = 'o',  /* bytes of the box */
 	SCREEN_SIZE = 's',    /* struct screen_size */
-	SCREEN_PICTURE = 'p', /* asks for one; and from the screen: bytes that draw it */
-	SCREEN_END = 'e',     /* the box has ended: write down what is left, and end */
+	SCREEN_PICTURE = 'p', /* asks for a picture; from the screen: bytes that draw it */
+	SCREEN_END = 'e',     /* the box has ended: write the rest of the log, and end */
 	/* From the screen. */
-	SCREEN_READY = 'r',  /* it has shut itself in */
-	SCREEN_FAULT = 'f',  /* why it could not: a text */
+	SCREEN_READY = 'r',  /* it has entered its jail */
+	SCREEN_FAULT = 'f',  /* it could not: the reason, as text */
 	SCREEN_ANSWER = 'a', /* bytes for the box to read */
 	SCREEN_DRAWN = 'd',  /* the picture is complete */
 };
 
 /* The first letter of SCREEN_TEXT. */
-enum { SCREEN_PLAIN = 'P', SCREEN_FULL = 'F' }; /* F: a full-screen program has it */
+enum { SCREEN_PLAIN = 'P', SCREEN_FULL = 'F' }; /* F: a full-screen program is shown */
 
 struct screen_size {
 	uint16_t rows, cols;

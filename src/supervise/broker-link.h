@@ -47,10 +47,10 @@ struct broker_link {
 	void *need_ctx;
 
 	/* Private. */
-	bool expected; /* start it when there is something to do */
+	bool expected;           /* start it when there is something to do */
 	const struct plan *plan; /* this plan's policy and limits */
 	int net[NET_ENDS];       /* the box's sockets, until the broker has them; or -1 */
-	bool ready;              /* it has shut itself in */
+	bool ready;              /* it has entered its jail */
 	bool prompt;     /* it asks for sockets, or ends: then every message is read at once */
 	long long until; /* ms: its events wait until then; 0: they do not wait */
 	bool ending;     /* it knows that the box is dead */

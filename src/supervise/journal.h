@@ -68,7 +68,7 @@ struct journal {
 	/* Private. */
 	struct journal_memory *memory; /* NULL: not recording */
 	int fd;
-	int error;       /* the first errno of a write; nothing is written after it */
+	int error; /* the first errno of a write; nothing is written after it */
 	/*
 	 * the limit was reached, and the file says so: for lookups and datagrams, and for all
 	 * events

@@ -36,7 +36,7 @@ struct term {
 	bool asked;         /* a question was asked; the caller resets it */
 	/* the bell rang, or a notification was sent; the caller resets it */
 	bool bell;
-	bool titled;        /* the title was set, to this: */
+	bool titled; /* the title was set, to this: */
 	char title[TERM_TITLE];
 	bool keyboard;        /* a keyboard protocol was turned on */
 	bool region, charset; /* scrolling margins; another character set */

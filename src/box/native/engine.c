@@ -127,7 +127,7 @@ static const struct step steps[] = {
 	{ "seccomp", step_seccomp },   /* the last wall: it would refuse the steps before it */
 	/* it reports calls and refuses none: on top of the other filter */
 	{ "renames", step_renames },
-	{ "go", step_await_go },       /* the supervisor is ready for the command */
+	{ "go", step_await_go }, /* the supervisor is ready for the command */
 	{ "exec", step_exec },
 };
 
