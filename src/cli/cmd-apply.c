@@ -1,8 +1,8 @@
 /*
  * cli/cmd-apply.c - carrel apply
  *
- * What is decided and done is in overlay/apply.h; here it is asked for and told. Paths were
- * chosen by a box: they are shown as text that drives no terminal.
+ * overlay/apply.h decides and makes the changes; this file asks and reports. A box chose the
+ * paths, so they are shown as text that cannot drive the terminal.
  */
 #include "cli/cmd.h"
 #include "cli/opt.h"
@@ -41,7 +41,9 @@ struct applying {
 
 /* ---- asking ---- */
 
-/* As git takes them: from the working directory if it is in the project, else from its top. */
+/*
+ * Paths as in git: relative to the working directory if it is in the project, else to its top.
+ */
 static int take_paths(struct applying *x, int argc, char **argv, struct fault *f)
 {
 	const char **list = mem_alloc(((size_t)argc + 1) * sizeof(*list));
@@ -111,7 +113,7 @@ static int prepare(struct applying *x, const char *box, struct fault *f)
 	return rc;
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 static const char *const verdicts[] = {
 	[APPLY_TAKEN] = "taken",

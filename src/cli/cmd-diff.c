@@ -1,8 +1,8 @@
 /*
  * cli/cmd-diff.c - carrel diff
  *
- * Names and contents were written by a box: both are made visible before they are shown, but
- * for --format patch, which is for programs and refuses a terminal.
+ * A box wrote the names and contents, so both are made visible before they are shown. Only
+ * --format patch shows raw bytes; it is for programs and refuses a terminal.
  */
 #include "cli/cmd.h"
 #include "cli/opt.h"
@@ -34,7 +34,7 @@ struct diff_args {
 	const char *export;
 };
 
-/* What is shown: a change, and the set that it is in. */
+/* A change that is shown, and its set. */
 struct shown {
 	const struct changeset *set;
 	const struct changed *c;

@@ -1,8 +1,7 @@
 /*
  * cli/cmd-discard.c - carrel discard, carrel rm
  *
- * Both hold the box's name while they remove, so neither takes the ground from under a box
- * that runs.
+ * Both hold the box's name while they remove, so neither removes the files of a running box.
  */
 #include "cli/cmd.h"
 #include "cli/confirm.h"
@@ -21,7 +20,7 @@ struct discard_args {
 	bool yes;
 };
 
-/* Take the name of a box that does not run. */
+/* Take the name of a box that is not running. */
 static int hold(const char *box, struct claim *ret, struct fault *f)
 {
 	if (!boxes_is_name(box))

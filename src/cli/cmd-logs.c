@@ -2,9 +2,9 @@
  * cli/cmd-logs.c - carrel logs
  *
  * A detached box's screen keeps two files (screen/screen.h): lines that have scrolled off, and
- * what is shown now. To follow a box is to look at both again and again. A line that scrolled
- * off is final. What is on the screen may still change, so a line of it is printed once two
- * looks have seen the same there; of a full-screen program only the last screen is.
+ * what is shown now. To follow a box, carrel reads both repeatedly. A line that scrolled off is
+ * final. Lines on the screen may still change, so a line is printed once two reads in a row
+ * have found it the same. Of a full-screen program only the last screen is printed.
  */
 #include "cli/cmd.h"
 #include "cli/opt.h"
@@ -34,7 +34,7 @@ struct follower {
 	int log;
 	off_t at;       /* in the log */
 	size_t printed; /* lines of the screen that were printed and have not scrolled off */
-	char *before;   /* the screen at the last look; NULL: none */
+	char *before;   /* the screen at the last read; NULL: none */
 };
 
 static int put(const char *bytes, size_t n)
@@ -62,7 +62,7 @@ static const char *next_line(const char *at)
 	return at + strcspn(at, "\n") + 1;
 }
 
-/* The first of both that is not a whole line, the same in both. */
+/* The length of the whole lines that are the same in both. */
 static size_t same_lines(const char *a, const char *b)
 {
 	size_t n = 0;
@@ -77,7 +77,7 @@ static size_t same_lines(const char *a, const char *b)
 	return n;
 }
 
-/* What was added to the log. Lines that were printed when they were on the screen are not. */
+/* Print what was added to the log, except lines that were printed while on the screen. */
 static int copy_log(struct follower *w)
 {
 	char bytes[CHUNK];
@@ -123,7 +123,7 @@ static int copy_screen(struct follower *w, bool all)
 	from = at;
 	for (; *at && n < stable; n++)
 		at = next_line(at);
-	/* The last line is where the cursor is as a rule, and not complete. */
+	/* The last line usually has the cursor, and is not complete. */
 	if (!all && !*at && at > from) {
 		const char *last = from;
 

@@ -427,7 +427,7 @@ static int show(const struct ps_args *a, struct samples *before)
 		return cmd_fail(&f);
 	if (!a->json) {
 		if (a->watch && isatty(STDOUT_FILENO))
-			str_add(&out, "\033[H\033[2J"); /* anew at the top */
+			str_add(&out, "\033[H\033[2J"); /* redraw from the top */
 		print_text(&out, &rows);
 		return cmd_print(&out);
 	}

@@ -1,10 +1,10 @@
 /*
  * cli/race.c - several boxes on one task: start, wait, check, compare
  *
- * Each box is a `carrel run --overlay` of its own, in a process group of its own, that ends
- * when this process ends. The check of a box is another box, on top of what the first has
- * left, without a network; what the check writes is dropped with it. What both print goes to
- * output.log and check.log in the record of the box.
+ * Each box is a `carrel run --overlay` in its own process group, which ends when this process
+ * ends. The check of a box runs in another box on top of the first one's changes, without a
+ * network, and its own changes are dropped. The output of both goes to output.log and check.log
+ * in the record of the box.
  */
 #include "cli/race.h"
 #include "overlay/changeset.h"
@@ -248,7 +248,7 @@ static int reap(struct race *r, bool ending, struct fault *f)
 	return rc;
 }
 
-/* Until the last has ended. Who asks twice, or waits long, has all killed. */
+/* Loop until the last has ended. A second signal, or a long wait after the first, kills all. */
 static int wait_all(struct race *r, int signals, struct fault *f)
 {
 	struct pollfd p = { .fd = signals, .events = POLLIN };

@@ -3,8 +3,9 @@
  *
  * Theory of operation. A start shows the short form of the plan and asks. For one's own client
  * and for a command the answer is kept by the plan's hash: the same plan in the same project is
- * not asked about again (state/agreed.h). The question about a declared agent always comes.
- * -y, and "confirm" in the user's own manifest, turn the question off, or always on.
+ * not asked about again (state/agreed.h). carrel always asks about a declared agent. -y turns
+ * the question off, and so can "confirm" in the user's own manifest, which can also turn it
+ * always on.
  */
 #include "cli/run-args.h"
 #include "cli/cmd.h"
@@ -59,7 +60,7 @@ static int load_agent(struct run_args *a, bool showing, struct agent_result *ret
 		.manifest = a->manifest,
 		.args = a->request.argv,
 		.shell = a->shell,
-		/* A plan that goes to a file may still be that of a conversation. */
+		/* A plan that is written to a file may still be for a conversation. */
 		.headless = any &&
 			(a->headless || a->events ||
 				(!a->detach &&
@@ -110,7 +111,7 @@ int run_args_show(struct run_args *a)
 	return code ? code : print_plan(plan, a->json);
 }
 
-/* Any value except 0 and the empty one: whoever set it wants nothing to start. */
+/* Any value except 0 and the empty one means that nothing may start. */
 static bool dry_by_environment(void)
 {
 	const char *value = getenv("CARREL_DRY_RUN");
@@ -139,12 +140,12 @@ struct deal {
 	const struct plan *plan;
 	const struct manifest_file
 		*untrusted; /* the manifest that is approved with it; or NULL */
-	bool remembered;    /* one's own client or a command: not asked about twice */
+	bool remembered;    /* the user's own client or a command: not asked about twice */
 };
 
 /*
- * The short form, then what the manifest grants, and last what runs on this machine: that is
- * never scrolled away.
+ * The short form, then what the manifest grants, and last the programs that run on this
+ * machine, so that those stay visible.
  */
 static int ask(const struct deal *d, struct fault *f)
 {
@@ -181,7 +182,7 @@ static int not_approved(const struct agent_result *agent, struct fault *f)
 		agent->trust.hash);
 }
 
-/* Was this plan agreed to before? Where that cannot be told, it was not. */
+/* Was this plan agreed to before? If that is unknown, assume no. */
 static bool was_agreed(const struct plan *p)
 {
 	struct fault f = { 0 };
@@ -201,7 +202,7 @@ static void remember(const struct plan *p)
 		cmd_note(mem_printf("your answer is not kept: %s", fault_line(&f)));
 }
 
-/* Nobody is asked. One's own client on a terminal shows what it is all the same. */
+/* Nobody is asked. The user's own client on a terminal still shows the short plan. */
 static void show_unasked(const struct plan *p)
 {
 	struct str text = { 0 };
@@ -230,8 +231,8 @@ static int settle(const struct deal *d, enum manifest_confirm when, struct fault
 }
 
 /*
- * What is shown makes nothing, so that a no leaves nothing behind. The plan that is executed
- * is made after the yes, and must be the same.
+ * A plan to show creates nothing, so a "no" leaves nothing behind. The plan to execute is made
+ * after the "yes", and must be the same.
  */
 static int agree_to(const struct run_args *a, const struct agent_result *agent,
 	enum manifest_confirm when, struct run *run, struct fault *f)
@@ -253,7 +254,7 @@ static int agree_to(const struct run_args *a, const struct agent_result *agent,
 	return rc;
 }
 
-/* With -y nobody sees a plan, and this must be said all the same. */
+/* With -y nobody sees a plan, so print this on its own. */
 static void note_prompts(const struct request *r)
 {
 	if (r->agent && r->agent->prompts == PROMPTS_OFF && isatty(STDERR_FILENO) &&
@@ -262,7 +263,7 @@ static void note_prompts(const struct request *r)
 			r->agent->title));
 }
 
-/* Plan, show and ask, as far as that is wanted. */
+/* Plan, show and ask, as requested. */
 static int agree(const struct run_args *a, const struct agent_result *agent, struct run *run,
 	struct fault *f)
 {
@@ -285,7 +286,7 @@ static int fail_box(const struct fault *f)
 	return f->err == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXEC;
 }
 
-/* What the user types to start the same client; NULL: no conversation to go on with. */
+/* What the user types to start the same client; NULL: no conversation to resume. */
 static const char *again(const struct run_args *a)
 {
 	bool talks = (a->agent || a->mine) && !a->shell && !a->headless && !a->events &&
@@ -300,7 +301,7 @@ static const char *again(const struct run_args *a)
 
 /* ---- detached ---- */
 
-/* Its terminal is the one that the box's screen is, not the one that it was started from. */
+/* Its terminal is that of the box's screen, not the one it was started from. */
 static void set_terminal(struct request *r)
 {
 	vec_each(e, &r->env)
@@ -310,8 +311,8 @@ static void set_terminal(struct request *r)
 }
 
 /*
- * Where the command that started a detached box waits for its name; -1: it knows. The box is
- * supervised by a child of that command, which has its terminal until the box runs.
+ * The pipe on which the command that started a detached box waits for its name; -1: it was
+ * sent. A child of that command supervises the box, and uses its terminal until the box runs.
  */
 static int waits_for_name = -1;
 
@@ -344,8 +345,8 @@ static void leave_terminal(const char *name)
 }
 
 /*
- * In the child -1; else the exit code: 0 when the box runs, and its name is printed. What the
- * child allocates is in memory of both, so the parent allocates nothing.
+ * In the child -1; else the exit code: 0 when the box runs, and its name is printed. Both share
+ * the memory that the child allocates, so the parent allocates nothing.
  */
 static int fork_supervisor(void)
 {
@@ -371,13 +372,13 @@ static int fork_supervisor(void)
 	while (n < 0 && errno == EINTR);
 	if (n > 0)
 		return fd_write_all(STDOUT_FILENO, name, (size_t)n) < 0 ? EXIT_CARREL : 0;
-	/* It ended, and has said why. */
+	/* It ended, and has reported why. */
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Is it to be started once more? Later each time: what fails at once may fail for long. */
+/* Start it again? Wait longer each time, because what fails at once may fail for long. */
 static bool begins_again(const struct run_args *a, const struct run_result *result, int code,
 	unsigned int tries)
 {
@@ -393,7 +394,7 @@ static bool begins_again(const struct run_args *a, const struct run_result *resu
 
 /* ---- */
 
-/* One box, from the plan to its end. Asked for again, it was agreed to before. */
+/* Run one box, from the plan to its end. A restart was agreed to before. */
 static int start_box(struct run_args *a, const struct agent_result *agent, bool again_,
 	struct run_result *ret)
 {

@@ -1,10 +1,11 @@
 /*
- * overlay/apply-plan.c - what becomes of each change
+ * overlay/apply-plan.c - decide what to do with each change
  *
- * A change whose base is the host's own present file is taken. Where the host has changed
- * since the box started, the present file decides: what is like the box's is there already;
- * what is like the copy of the base that was kept is taken; two changed texts are merged over
- * that copy; all else is a conflict. A change is never dropped without an entry that says so.
+ * A change is taken if its base is the host's present file. If the host has changed since the
+ * box started, the present file decides. If it equals the box's version, there is nothing to
+ * do. If it equals the saved copy of the base, the change is taken. Two changed texts are
+ * merged over that copy. Everything else is a conflict. A change is never dropped without an
+ * entry that says so.
  */
 #include "overlay/apply-steps.h"
 #include "overlay/changeset.h"
@@ -59,7 +60,7 @@ static bool is_at_or_below(const char *path, const char *dir)
 	return !strcmp(dir, ".") || (!strncmp(path, dir, n) && (!path[n] || path[n] == '/'));
 }
 
-/* A directory is made, too, if something in it is wanted. */
+/* A directory is also made if something in it is selected. */
 static bool is_wanted(const struct apply *a, const struct changed *c)
 {
 	if (!a->only)
@@ -88,7 +89,7 @@ static int check_only(const struct apply *a, struct fault *f)
 
 /* ---- what is guarded ---- */
 
-/* Does the box see a directory, or for HEAD anything, of that name there? */
+/* Does the box see a directory of that name there, or for HEAD a file of any type? */
 static bool box_has(const struct apply *a, const char *dir, const char *name)
 {
 	const char *path = *dir ? path_join(dir, name) : name;
@@ -99,7 +100,7 @@ static bool box_has(const struct apply *a, const char *dir, const char *name)
 	return look_now(a->set->lower, path, &st) == 0 && st.st_mode;
 }
 
-/* git takes a directory with these three for a repository, and obeys its config. */
+/* git treats a directory with these three as a repository, and obeys its config. */
 static bool makes_repository(const struct apply *a, const char *path)
 {
 	static const char *const parts[] = { "HEAD", "objects", "refs" };
@@ -121,7 +122,7 @@ static bool leads_out(const struct apply *a, const struct changed *c)
 	return !path_within(path_clean(path_join(path_parent(full), c->box.link)), a->root);
 }
 
-/* Why it is not taken unless asked for; or NULL. */
+/* Why it is taken only on request; or NULL. */
 static const char *guard_of(const struct apply *a, const struct changed *c)
 {
 	bool dir = (c->box.type ? c->box.type : c->base.type) == TYPE_DIR;
@@ -201,7 +202,7 @@ static bool is_alike(const struct merge_text *a, const struct merge_text *b)
 	return a->n == b->n && (!a->n || !memcmp(a->p, b->p, a->n));
 }
 
-/* The result may be what is there already: merging again changes nothing. */
+/* The result may equal the present file: merging again changes nothing. */
 static bool merge_over(const struct apply *a, const struct merge_text *base, mode_t mode,
 	const struct stat *now, struct apply_item *ret)
 {
@@ -212,8 +213,9 @@ static bool merge_over(const struct apply *a, const struct merge_text *base, mod
 		!read_text(changeset_open_box(a->set, ret->change), &theirs))
 		return false;
 	/*
-	 * A file that was not clean when the box started was newer than its committed version.
-	 * A side that equals that version undid something then, and the merge would not see it.
+	 * A file with uncommitted changes was newer than its committed version when the box
+	 * started. If one side equals the committed version, it has undone these changes, and a
+	 * merge over the commit would not see that.
 	 */
 	if (ret->over_committed && (is_alike(base, &ours) || is_alike(base, &theirs)))
 		return false;
@@ -241,7 +243,7 @@ static bool merge_over_kept(const struct apply *a, const struct stat *now,
 			ret);
 }
 
-/* Where no copy of the version at the start was kept.  */
+/* For files without a copy of their version at the start. */
 static bool merge_over_committed(const struct apply *a, const struct stat *now,
 	struct apply_item *ret)
 {
@@ -323,7 +325,7 @@ static void add_op(struct apply *a, enum apply_kind kind, const struct apply_ite
 			.item = i }));
 }
 
-/* What is in the way of the new version, or deleted. Of the last path first. */
+/* Remove what is deleted, or in the way of a new version; the last path first. */
 static void add_removal(struct apply *a, const struct apply_item *i, const struct stat *now)
 {
 	enum change_type box = i->change->box.type;
@@ -357,7 +359,10 @@ static void add_making(struct apply *a, const struct apply_item *i, const struct
 		add_op(a, APPLY_MKDIR, i, now, c->box.mode);
 }
 
-/* When all is in it, so that it may become read-only. Of the last path first. */
+/*
+ * Set the mode when the directory is complete, because it may become read-only; the last path
+ * first.
+ */
 static void add_mode(struct apply *a, const struct apply_item *i, const struct stat *now)
 {
 	const struct changed *c = i->change;
@@ -403,7 +408,7 @@ static int by_path(const void *key, const void *item)
 	return path_compare(key, ((const struct apply_item *)item)->change->path);
 }
 
-/* Is the change of that path one that is made? */
+/* Is the change of that path made? */
 static const struct apply_item *find_done(const struct apply *a, const char *path)
 {
 	const struct apply_item *i =
@@ -413,8 +418,8 @@ static const struct apply_item *find_done(const struct apply *a, const char *pat
 }
 
 /*
- * A directory becomes something else only if all in it is deleted, too: what the user has put
- * there since is not.
+ * A directory is replaced only if everything in it is deleted too. Files that the user has put
+ * there since are not.
  */
 static bool has_more(const struct apply *a, const struct changed *c)
 {
@@ -445,7 +450,7 @@ static void check_replaced(struct apply *a, const stat_vec *now)
 	}
 }
 
-/* What is in a directory that is not made is left out with it. Parents come first. */
+/* If a directory is not made, leave out everything in it. Parents come first. */
 static void leave_below(struct apply *a)
 {
 	const struct apply_item *left = NULL;

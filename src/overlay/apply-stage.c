@@ -1,9 +1,9 @@
 /*
- * overlay/apply-stage.c - where contents wait, and the journal of what is done with them
+ * overlay/apply-stage.c - stage the contents, and keep the journal
  *
- * The journal is text: a line for the stage, a line for each operation, with the path at its
- * end and the path's length before it, since a path may have any byte in it. It is replaced
- * by rename(2) after it was synced, so it is there whole or not at all.
+ * The journal is text: one line for the stage, and one for each operation. The path comes last
+ * and its length before it, because a path may contain any byte. The journal is synced and then
+ * replaced by rename(2), so it is complete or absent.
  */
 #include "overlay/apply-steps.h"
 #include "overlay/changeset.h"
@@ -31,7 +31,7 @@ static const char journal_head[] = "carrel apply 1";
 
 /* ---- the stage ---- */
 
-/* On one mount: between two mounts of one file system a rename is refused, too. */
+/* On one mount: the kernel refuses a rename between two mounts even of one file system. */
 bool apply_stage_in_tree(int tree, int state)
 {
 	return !fd_same_mount(tree, state);
@@ -84,7 +84,8 @@ static int copy_bytes(int from, int to)
 		ssize_t n = pread(from, block, sizeof(block), at);
 
 		if (n <= 0)
-			return n < 0 ? -errno : -EIO; /* it became shorter: the box runs? */
+			/* it became shorter: perhaps the box still runs */
+			return n < 0 ? -errno : -EIO;
 		if (pwrite(to, block, (size_t)n, at) != n)
 			return errno ? -errno : -ENOSPC;
 		at += n;
@@ -214,7 +215,7 @@ static const char *read_op(const char *p, const char *end, struct apply_op *ret)
 	return p + n + len + 1;
 }
 
-/* Where the operations begin; NULL: it is no journal. */
+/* The start of the operations; NULL: the text is not a journal. */
 static const char *read_head(const char *p, bool *ret_in_tree, enum apply_phase *ret_phase)
 {
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(phases); i++) {

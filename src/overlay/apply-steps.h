@@ -1,5 +1,5 @@
 /*
- * overlay/apply-steps.h - what the files of apply share
+ * overlay/apply-steps.h - shared by the files of apply
  */
 #ifndef OVERLAY_APPLY_STEPS_H
 #define OVERLAY_APPLY_STEPS_H
@@ -11,12 +11,13 @@
 #define APPLY_BENEATH \
 	(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 
-/* The directory that a path of the tree is in, as O_PATH, and its last part; -1 and errno. */
+/* Open the directory of a path of the tree as O_PATH; the path's last part; -1 and errno. */
 int apply_parent(int tree, const char *path, const char **ret_name);
 
 /*
- * Where contents wait, and what was replaced. In the box's state, which no box sees, if a
- * rename from there to the tree is possible; else a directory at the top of the tree.
+ * The stage holds new contents, and later what they replaced. It is in the box's state, which
+ * no box sees, if a rename from there to the tree is possible; else it is a directory at the
+ * top of the tree.
  */
 struct apply_stage {
 	int fd;
@@ -27,11 +28,11 @@ int apply_stage_open(int tree, int state, bool in_tree, bool make, struct apply_
 bool apply_stage_in_tree(int tree, int state);
 int apply_stage_remove(int tree, int state, bool in_tree, struct fault *f);
 
-/* Put what op number i needs on the stage, as the name "i". */
+/* Put what operation i needs on the stage, under the name "i". */
 int apply_stage_put(const struct apply *a, int stage, size_t i, struct apply_op *op,
 	struct fault *f);
 
-/* The journal. ops: of STAGED, in which each operation can be done or undone. */
+/* The journal. ops: of STAGED; in that state each operation can be done or undone. */
 enum apply_phase { APPLY_BEGUN, APPLY_STAGED, APPLY_DONE };
 int apply_journal_write(int state, bool in_tree, enum apply_phase phase,
 	const struct apply *ops, struct fault *f);
@@ -40,7 +41,7 @@ int apply_journal_read(int state, bool *ret_in_tree, enum apply_phase *ret_phase
 	struct apply *ret, struct fault *f);
 int apply_journal_remove(int state, struct fault *f);
 
-/* Test builds: the step that is about to be done may fail, or be the last. */
+/* Test builds: the next step may fail, or be the last. */
 int apply_test_step(struct fault *f);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * overlay/apply.c - make the changes, undo them, go on with those of a call that was killed
+ * overlay/apply.c - make the changes, undo them, resume after a kill
  *
- * How it can be seen whether an operation was made, from the tree and the stage alone:
+ * The tree and the stage alone show whether an operation was made:
  *
  *	REMOVE	what was there lies on the stage by the operation's number
  *	RMDIR	there is no directory of that name
@@ -10,7 +10,7 @@
  *		for what stood there, or it is gone, as nothing did
  *	CHMOD	the mode is the new one
  *
- * So both directions can be gone again from any point.
+ * So from any point the operations can be finished or undone.
  */
 #include "overlay/apply.h"
 #include "overlay/apply-steps.h"
@@ -45,7 +45,7 @@ static int rename_with(int from, const char *name, int to, const char *as, unsig
 	return syscall(SYS_renameat2, from, name, to, as, flags) < 0 ? -errno : 0;
 }
 
-/* dir is -1 where the directory is gone, as it is after a later operation removed it. */
+/* dir is -1 if the directory is gone, because a later operation has removed it. */
 static int open_spot(const struct run *r, size_t i, struct spot *ret)
 {
 	snprintf(ret->staged, sizeof(ret->staged), "%zu", i);
@@ -71,7 +71,7 @@ static bool is_dir(const struct spot *s)
 
 /* ---- one operation ---- */
 
-/* By a descriptor of the very thing, so that no link can take its place. */
+/* By a descriptor of the file itself, so that no link can take its place. */
 static int set_mode(const struct spot *s, mode_t mode)
 {
 	auto_close int fd = openat(s->dir, s->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -84,7 +84,7 @@ static int set_mode(const struct spot *s, mode_t mode)
 	return chmod(mem_printf("/proc/self/fd/%d", fd), mode) < 0 ? -errno : 0;
 }
 
-/* Move it to the stage; what comes must be what was seen, or it is put back. */
+/* Move it to the stage. If that was not the file that apply_plan() saw, move it back. */
 static int do_remove(const struct run *r, const struct apply_op *op, const struct spot *s)
 {
 	int rc = rename_with(s->dir, s->name, r->stage, s->staged, RENAME_NOREPLACE);
@@ -100,7 +100,7 @@ static int do_put(const struct run *r, const struct apply_op *op, const struct s
 	unsigned int how = op->before ? RENAME_EXCHANGE : RENAME_NOREPLACE;
 	int rc = rename_with(r->stage, s->staged, s->dir, s->name, how);
 
-	/* Gone meanwhile, or come: not what was seen. */
+	/* It was removed or created meanwhile: not what apply_plan() saw. */
 	if (rc == -ENOENT || rc == -EEXIST)
 		return -ESTALE;
 	if (rc < 0 || !op->before || inode_at(r->stage, s->staged) == op->before)
@@ -115,7 +115,7 @@ static int do_op(const struct run *r, const struct apply_op *op, const struct sp
 	case APPLY_REMOVE:
 		return do_remove(r, op, s);
 	case APPLY_RMDIR:
-		/* What the user has put there since stays, and the directory with it. */
+		/* Files that the user has put there since stay, and so does the directory. */
 		return unlinkat(s->dir, s->name, AT_REMOVEDIR) < 0 && errno != ENOTEMPTY
 			? -errno
 			: 0;
@@ -185,7 +185,7 @@ static int no_change(const struct apply_op *op, int err, struct fault *f)
 	return fault_fix(f, "Nothing was applied. Try again.");
 }
 
-/* Those that were not made yet, in order. */
+/* Do the operations that were not made yet, in order. */
 static int go_on(const struct run *r, struct fault *f)
 {
 	for (size_t i = 0; i < r->n; i++) {
@@ -204,7 +204,7 @@ static int go_on(const struct run *r, struct fault *f)
 	return 0;
 }
 
-/* All that were made, the last first. */
+/* Undo the operations that were made, the last first. */
 static int go_back(const struct run *r, struct fault *f)
 {
 	for (size_t i = r->n; i-- > 0;) {
@@ -222,8 +222,8 @@ static int go_back(const struct run *r, struct fault *f)
 }
 
 /*
- * The journal says that all is staged: to the end, or back to the start. *ret_stuck: neither
- * was possible, and stage and journal are what the next call needs.
+ * The journal says that everything is staged: finish, or undo everything. *ret_stuck: neither
+ * was possible; the next call needs the stage and the journal.
  */
 static int finish(const struct run *r, bool *ret_stuck, struct fault *f)
 {
@@ -240,7 +240,7 @@ static int finish(const struct run *r, bool *ret_stuck, struct fault *f)
 		"writable, and the next `carrel apply` of this box goes on.");
 }
 
-/* From here on only what lies on the stage is to be removed. */
+/* From here on only the stage has to be removed. */
 static int clean_up(int tree, int state, bool in_tree, struct fault *f)
 {
 	int rc = apply_test_step(f);
@@ -309,7 +309,7 @@ int apply_run(struct apply *a, struct fault *f)
 	return rc;
 }
 
-/* What was staged is there, since nothing was removed from it yet. */
+/* The stage is complete, because nothing was removed from it yet. */
 static int recover_staged(const struct apply *left, int tree, int state, bool in_tree,
 	enum apply_found *ret, struct fault *f)
 {

@@ -1,10 +1,10 @@
 /*
- * overlay/changes.c - the layers compared with what they lie on
+ * overlay/changes.c - compare layers with the directory below them
  *
- * All layers are gone through at once, the newest first, as overlayfs does it: the first one
- * that has a name decides, and directories are merged down to one that is opaque or to
- * something else of that name. Layers are a box's work, so links are not followed in them; in
- * the user's directory they are not either, so that a link of his is compared as a link.
+ * All layers are read at once, the newest first, as overlayfs does: the first layer that has a
+ * name decides, and directories are merged down to an opaque one or to a file of that name. A
+ * box has written the layers, so links in them are not followed. Links in the user's directory
+ * are not followed either, so that they are compared as links.
  */
 #include "overlay/changes.h"
 #include "overlay/same.h"
@@ -30,24 +30,25 @@ enum {
 	MOST_TEXTS = 64 << 20, /* of all of them */
 	MOST_TAKEN = 64 << 20, /* of a file that is asked for by name */
 	MOST_LAYERS = 128,
-	MOST_GLANCES = 500, /* names in the layers that a start looks at */
+	MOST_GLANCES = 500, /* names in the layers that a start examines */
 };
 
 struct search {
 	const struct layers *l;
 	const char *only;
-	bool below;     /* and all that is in it */
-	tree_names own; /* names at the top that are no changes of the user's */
+	bool below;     /* and everything in it */
+	tree_names own; /* names at the top that do not count as changes */
 	size_t texts;   /* bytes read so far */
-	bool glance;    /* only for what is outdated */
-	size_t names;   /* that were looked at so far */
+	bool glance;    /* look only for outdated files */
+	size_t names;   /* names that were examined so far */
 	change_vec *ret;
 };
 
-/* What may be merged at one path: descriptors, the newest first. */
+/* The directories that are merged at one path: descriptors, the newest first. */
 struct stack {
 	int v[MOST_LAYERS];
-	const char *session[MOST_LAYERS]; /* the top of one that is not frozen yet; or NULL */
+	/* the top of a layer that is not frozen yet; or NULL */
+	const char *session[MOST_LAYERS];
 	size_t n;
 };
 
@@ -119,8 +120,8 @@ static bool is_later(const struct timespec *a, const struct timespec *b)
 }
 
 /*
- * By the mtime, or by the ctime where a tool has set the mtime back, as `cp -p` does. A merge
- * of layers sets the ctime of the box's file, so that alone would not do.
+ * Compare the mtime, and the ctime in case a tool has set the mtime back, as `cp -p` does.
+ * Merging layers sets the ctime of the box's file, so the ctime alone is not enough.
  */
 static bool is_outdated(const struct change_side *users, const struct change_side *box)
 {
@@ -135,7 +136,7 @@ static bool wanted(const struct search *s, const char *path)
 	return !s->only || !strcmp(s->only, path) || (s->below && path_within(path, s->only));
 }
 
-/* Is what is asked for at or below this path? */
+/* Is the selected name at or below this path? */
 static bool on_the_way(const struct search *s, const char *path)
 {
 	size_t n = strlen(path);
@@ -173,7 +174,7 @@ static bool has(const tree_names *names, const char *name)
 	return false;
 }
 
-/* One that can be read and searched: a box makes any mode. */
+/* Open a directory so that it can be read and searched: a box may have set any mode. */
 static int open_inside(int dir, const char *name)
 {
 	int fd = openat(dir, name, DIR_FLAGS);
@@ -184,8 +185,8 @@ static int open_inside(int dir, const char *name)
 }
 
 /*
- * The directories of that name that are merged, from layer `first` on; true: nothing
- * below them is seen. *unseen: there is one that we cannot look into.
+ * Open the directories of that name that are merged, from layer `first` on; true: they hide
+ * everything below. *unseen: one of them cannot be read.
  */
 static bool descend(const struct stack *stack, size_t first, const char *name,
 	struct stack *ret, bool *unseen)
@@ -207,7 +208,7 @@ static bool descend(const struct stack *stack, size_t first, const char *name,
 	return false;
 }
 
-/* Whatever was asked for may be in it, so it is always told. */
+/* The selected name may be in it, so it is always listed. */
 static void add_unseen(struct search *s, int users, int box, const char *name, const char *path)
 {
 	struct change c = { .name = path, .users = look(users, name), .box = look(box, name) };
@@ -230,17 +231,17 @@ static int walk_dir(struct search *s, struct stack *stack, size_t first, int use
 		add_unseen(s, users, stack->v[first], name, path);
 	else if (u.type != TYPE_NONE && u.type != TYPE_DIR) /* something else was there */
 		compare(s, users, stack->v[first], name, path);
-	/* What is in there may be the user's files, so none of them is said to be gone. */
+	/* It may contain the user's files, so none of them is listed as deleted. */
 	if (depth < MOST_DEPTH)
 		rc = walk(s, sub, under, hidden && !unseen, path, depth + 1);
-	/* A directory of its own, with nothing in it. */
+	/* A new directory without contents. */
 	if (rc == 0 && u.type == TYPE_NONE && s->ret->n == before)
 		compare(s, -1, stack->v[first], name, path);
 	close_stack(sub);
 	return rc;
 }
 
-/* What was only put there for the box, or to be mounted on. */
+/* Skip files that carrel put there for the box, and mount points. */
 static bool not_the_boxes(const struct search *s, const struct stack *stack, size_t i,
 	const char *name, int depth)
 {
@@ -346,7 +347,10 @@ static int search(struct search *s, struct fault *f)
 	int rc;
 
 	add_names(s->l, "own", &s->own);
-	/* Nor what tells of sessions; but who asks for some of it, a plan say, may have it. */
+	/*
+	 * Session data are hidden too, unless the caller asks for a name in them, a plan for
+	 * example.
+	 */
 	if (!s->only)
 		add_names(s->l, "hiding", &s->own);
 	for (size_t i = 0; !s->only && s->l->notes && s->l->notes[i]; i++)
@@ -361,10 +365,10 @@ static int search(struct search *s, struct fault *f)
 	return rc;
 }
 
-/* With nobody changing the layers. */
+/* Lock the layers against changes. */
 static int search_locked(struct search *s, struct fault *f)
 {
-	/* If it is there: to look must be possible where nothing can be written. */
+	/* If it exists: looking must work even if nothing can be written. */
 	auto_close int change = open(path_join(s->l->dir, "change"),
 		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
@@ -403,7 +407,7 @@ static bool equal(const struct change_side *a, const struct change_side *b)
 	return !a->text || (a->n == b->n && !memcmp(a->text, b->text, a->n));
 }
 
-/* Nothing of it may be in use, and what dead boxes left becomes a part of it. */
+/* No layer may be in use; layers of dead boxes are frozen first. */
 static int settle(const struct layers *l, struct fault *f)
 {
 	int busy = layers_lock(l->dir, "busy", LOCK_EX | LOCK_NB, f), rc;
@@ -415,7 +419,7 @@ static int settle(const struct layers *l, struct fault *f)
 	}
 	if (busy < 0)
 		return busy;
-	/* Nobody can begin as long as `change` is ours, and layers_compact() wants it. */
+	/* No box can begin while we hold `change`, which layers_compact() needs. */
 	close(busy);
 	rc = layers_freeze_dead(l, NULL, NULL, f);
 	return rc < 0 ? rc : layers_compact(l, NULL, f);
@@ -434,7 +438,7 @@ static int still_so(const struct layers *l, const struct change *c, struct fault
 	return fault_set(f, 0, "%s has changed in the meantime", str_visible(c->name));
 }
 
-/* The directory that a name is in, below dir; none of the parts may be a link. */
+/* Open the directory of a name below dir; no part of the path may be a link. */
 static int open_parent(int dir, const char *name, bool make)
 {
 	int fd = openat(dir, ".", DIR_FLAGS);
@@ -453,7 +457,7 @@ static int open_parent(int dir, const char *name, bool make)
 
 static mode_t mode_of(const struct change *c)
 {
-	/* What others may write is the user's decision, not the box's. */
+	/* Never take over write permission for others: that is the user's decision. */
 	return c->box.mode & ~(022 & ~c->users.mode);
 }
 
@@ -464,8 +468,9 @@ static int write_users(int parent, const struct change *c)
 	int rc;
 
 	/*
-	 * One at a time: then it has one name, and the next finds what a killed one left. Not
-	 * waited for: a box that sees the directory can hold the lock for as long as it likes.
+	 * One process at a time, so that the temporary file has one name, and the next process
+	 * finds what a killed one left. Do not wait for the lock: a box that sees the directory
+	 * can hold it for ever.
 	 */
 	if (flock(parent, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
@@ -514,8 +519,8 @@ static int change_users(const struct layers *l, const struct change *c, struct f
 }
 
 /*
- * In a directory that hides the user's it has to stay: the next box would not see the user's
- * new file.
+ * In a directory that hides the user's, the box's file has to stay: otherwise the next box
+ * would not see the user's new file.
  */
 static int drop(const struct layers *l, const struct change *c, struct fault *f)
 {
@@ -542,7 +547,10 @@ static int drop(const struct layers *l, const struct change *c, struct fault *f)
 
 static bool is_plain(const struct change *c)
 {
-	/* A new directory with nothing in it; others are known by what is in them. */
+	/*
+	 * A new directory without contents; other directories are represented by their
+	 * contents.
+	 */
 	if (c->box.type == TYPE_DIR)
 		return c->users.type == TYPE_NONE;
 	return (c->users.type == TYPE_FILE || c->users.type == TYPE_NONE) &&
@@ -599,7 +607,7 @@ static int in_opaque(const char *name, const char *dir, struct fault *f)
 	return fault_fix(f, "Drop %s instead.", str_visible(dir));
 }
 
-/* Out of the one layer that there is when nothing runs. */
+/* Remove it from the single layer that exists while no box runs. */
 static int remove_from_layer(const struct layers *l, const char *full, struct fault *f)
 {
 	tree_names names = { 0 };

@@ -1,8 +1,8 @@
 /*
- * overlay/changes.h - what boxes have changed in their layers of a directory of the user's
+ * overlay/changes.h - changes that boxes made on layers over a directory of the user's
  *
- * Seen as the next box will see it: the frozen layers and, above them, what boxes that died
- * have left. What a box that runs has changed so far is not in it.
+ * The view is that of the next box: the frozen layers and, above them, the layers of dead
+ * boxes. Changes of running boxes are not included.
  */
 #ifndef OVERLAY_CHANGES_H
 #define OVERLAY_CHANGES_H
@@ -19,7 +19,7 @@ struct fault;
 
 enum change_type { TYPE_NONE, TYPE_FILE, TYPE_DIR, TYPE_LINK, TYPE_OTHER };
 
-/* One side of it. */
+/* One side of a change. */
 struct change_side {
 	enum change_type type;
 	mode_t mode; /* of a file: its permissions */
@@ -39,36 +39,37 @@ struct change {
 typedef VEC(struct change) change_vec;
 
 /*
- * In the order of their names. only: that one name alone, and with below what is in that
- * directory, too, however big it is; or NULL: all but what the client writes down about its
- * sessions, which is hidden of the user's and so no change of it.
+ * List the changes in the order of their names. only: just that name; with `below` also
+ * everything in that directory, however large; or NULL: everything except the client's data
+ * about its sessions, which are hidden in the user's directory and so do not change it.
  */
 int changes_find(const struct layers *l, const char *only, bool below, change_vec *ret,
 	struct fault *f);
 
 /*
- * The names of files that a box changed and the user changed since: boxes do not see what the
- * user wrote. For the start of a box: only names and times are looked at, and not more than
- * a few hundred names.
+ * The names of files that a box changed and the user changed later: boxes do not see the user's
+ * version. This runs at the start of a box, so it examines only names and times, and at most a
+ * few hundred names.
  */
 int changes_outdated(const struct layers *l, tree_names *ret, struct fault *f);
 
-/* Can all be taken over: plain files, of a size that could be read, and all of them seen? */
+/*
+ * Can everything be taken over? All are plain files, were read completely, and none is hidden.
+ */
 int changes_takable(const change_vec *all, struct fault *f);
 
 /*
- * Make the user's files what the changes say, as they were looked at. All are looked at again
- * before the first is made: a fault if a side of one is another by now, if one is no
- * plain file, if a link is on the way, or if a box runs (-EBUSY). They then are no
- * changes any more.
+ * Make these changes in the user's files. All are examined again before the first is made: a
+ * fault if a side has changed since, if one is not a plain file, if a link is on the way, or if
+ * a box runs (-EBUSY). Afterwards they are no changes any more.
  */
 int changes_take(const struct layers *l, const change_vec *all, struct fault *f);
 
 /*
- * Forget what boxes made of `name`, a file or a directory with all in it: the next box sees
- * the user's. `all` is what was found there, and a fault if that is another by now, if a box
- * runs (-EBUSY), or if a box replaced a directory that it is in, as the user's would not
- * be seen then.
+ * Drop what boxes made of `name`, a file or a whole directory: the next box sees the user's
+ * version. `all` is what was listed there. A fault if that has changed since, if a box runs
+ * (-EBUSY), or if a box replaced a parent directory, because the user's version would stay
+ * hidden.
  */
 int changes_drop(const struct layers *l, const char *name, const change_vec *all,
 	struct fault *f);

@@ -1,9 +1,8 @@
 /*
- * overlay/changeset.c - an upper layer compared with what it lies on
+ * overlay/changeset.c - compare an upper layer with the tree below it
  *
- * A list of directories to look into takes the place of recursion, and each is opened by its
- * path beneath the root, so that depth costs neither stack nor descriptors. Three rules give
- * the set:
+ * A list of directories replaces recursion, and each is opened by its path beneath the root, so
+ * depth costs neither stack nor descriptors. Three rules define the set:
  *
  *	- a white-out deletes what the lower tree has by that name, with all below it;
  *	- a directory without the opaque mark leaves the names that only the lower tree has as
@@ -49,10 +48,10 @@ struct todo {
 struct search {
 	struct changeset *set;
 	VEC(struct todo) todo;
-	/* The directory that is being looked into, and its counterparts; -1: none. */
+	/* The directory that is being read, and its counterparts; -1: none. */
 	const char *path;
 	int upper, lower, kept;
-	bool opaque, unsteady; /* names came or went on the host since the start */
+	bool opaque, unsteady; /* names were added or removed on the host since the start */
 	bool moved;            /* see struct todo */
 };
 
@@ -96,12 +95,12 @@ static bool is_since(const struct changeset *s, const struct timespec *t)
 }
 
 /*
- * The state at the start of dir/name, as far as it is known. merged: the box has a directory
- * there, whose contents are compared one by one, so that its own ctime says nothing.
+ * The state of dir/name at the start, as far as it is known. merged: the box has a directory
+ * there, and its contents are compared one by one, so its own ctime does not matter.
  *
- * A directory that the box deleted or replaced is another matter. Its ctime is new if somebody
- * changed a name in it or moved it there, and what is in a directory that was moved has old
- * times. So if its parent changed, too, it and all in it may have come since the start.
+ * For a directory that the box deleted or replaced it does matter. Its ctime is new if somebody
+ * changed a name in it or moved it there, and the contents of a moved directory have old times.
+ * So if its parent changed too, the directory and everything in it may be newer than the start.
  */
 static struct changed_side look_base(const struct search *s, const char *name, bool merged,
 	int *ret_dir, enum changed_base *ret_is)
@@ -164,7 +163,7 @@ static void add(struct search *s, struct changed c)
 	vec_push(&s->set->all, c);
 }
 
-/* The names below a directory of the lower tree that is gone or replaced. */
+/* List the names below a directory of the lower tree that was deleted or replaced. */
 static void delete_below(struct search *s, const char *path, enum changed_base is)
 {
 	vec_push(&s->todo,
@@ -207,7 +206,7 @@ static unsigned int compare(const struct search *s, int base_dir, const char *na
 
 /* ---- going through ---- */
 
-/* Room for one more name: what is deeper has no path that a system call would take. */
+/* Leave room for one more name: a deeper path would be too long for any system call. */
 static bool too_deep(const char *path)
 {
 	return strlen(path) + 1 + NAME_MAX >= PATH_MAX;
@@ -244,7 +243,7 @@ static void visit_dir(struct search *s, struct changed *c)
 		enter(s, c, c->base.type == TYPE_DIR);
 }
 
-/* A name that the upper layer has. */
+/* Compare a name that the upper layer has. */
 static void visit(struct search *s, const char *name)
 {
 	struct changed c = { .path = path_of(s, name), .kind = CHANGED_CHANGED };
@@ -258,7 +257,7 @@ static void visit(struct search *s, const char *name)
 		return;
 	}
 	if (c.box.type == TYPE_NONE)
-		return; /* it went while we looked */
+		return; /* it was removed meanwhile */
 	if (c.box.type == TYPE_DIR)
 		visit_dir(s, &c);
 	else if (c.base.type == TYPE_DIR)
@@ -283,7 +282,7 @@ static void delete_name(struct search *s, const char *name)
 		add_deleted(s, path_of(s, name), &base, is);
 }
 
-/* Both lists are sorted: the names that only the second has. */
+/* Both lists are sorted: find the names that only the second has. */
 static void delete_others(struct search *s, const tree_names *upper, const tree_names *lower)
 {
 	size_t i = 0;
@@ -324,7 +323,7 @@ static void close_all(struct search *s)
 	fd_close(&s->kept);
 }
 
-/* Names that went meanwhile are no error; a directory that cannot be listed is. */
+/* Names that were removed meanwhile are no error; a directory that cannot be listed is. */
 static int look_into(struct search *s, const struct todo *todo)
 {
 	tree_names upper = { 0 }, lower = { 0 };
@@ -424,7 +423,7 @@ static int keep(const struct changeset *s, const struct changed *c, int to)
 	if (c->base.type == TYPE_LINK)
 		return symlinkat(c->base.link, dir, name) < 0 && errno != EEXIST ? -errno : 0;
 	from = open_file(s->lower, c->path);
-	/* What the user cannot read himself nobody can merge later. */
+	/* A file that the user cannot read cannot be merged later. */
 	return from < 0 ? 0 : tree_copy_open(from, dir, name);
 }
 

@@ -6,25 +6,25 @@
  * time stamps: a file that was only touched, or written with the same bytes, is no change.
  * `carrel diff`, `carrel apply`, `carrel race` and evaluations all use this one function.
  *
- * What is exact. The upper layer holds all that the box made, so the box's side is always exact
- * once the box has ended; while it runs, each entry is as it was at some moment of the look.
- * The other side is the tree when the box started, and nobody copied that. It is known as
- * follows, per entry:
+ * What is exact. The upper layer has everything that the box made, so the box's side is exact
+ * once the box has ended. While it runs, each entry is as it was at some moment of the scan.
+ * The other side is the tree at the start of the box, of which there is no copy. For each entry
+ * it is known as follows:
  *
  *	BASE_SAME	the host's file has not changed since (its ctime is older than the
  *			start): the host's file is the base, exactly
  *	BASE_KEPT	it has changed since, but a copy was kept when the box ended and it
  *			had not changed by then: the copy is the base, exactly
  *	BASE_UNSURE	it has changed since and there is no copy. The present file of the host
- *			stands in for the base; a git blob may be a better one, ask git
+ *			stands in for the base; git may have a better one
  *
  * A clock that was set back, or a file server with another clock, can make a changed file look
  * unchanged. With `now` the base is the present tree of the host, whatever it was before.
  *
  * The upper layer is hostile. It is read through descriptors, beneath its root, without
- * following a link or crossing into another mount; of overlayfs's attributes only `opaque` is
- * obeyed, and of its special files only the white-out. What cannot be read or named is never
- * skipped in silence: it is an entry that says so, and `partial` is set.
+ * following a link or crossing into another mount. Of overlayfs's attributes only `opaque` is
+ * obeyed, and of its special files only the white-out. A name that cannot be read is never
+ * skipped silently: it becomes an entry that says so, and `partial` is set.
  */
 #ifndef OVERLAY_CHANGESET_H
 #define OVERLAY_CHANGESET_H
@@ -41,7 +41,7 @@ struct fault;
 
 enum changed_kind { CHANGED_ADDED, CHANGED_CHANGED, CHANGED_DELETED };
 
-/* What differs; of an added or deleted name all of it does, and this is 0. */
+/* The properties that differ. 0 for an added or deleted name. */
 enum { WHAT_CONTENT = 1, WHAT_MODE = 2, WHAT_TYPE = 4, WHAT_XATTRS = 8 };
 
 enum changed_base { BASE_SAME, BASE_KEPT, BASE_UNSURE };
@@ -77,26 +77,26 @@ struct changeset {
 	bool now;              /* compare with the present tree of the host */
 	/* The result, ordered by path: parents before what is in them. */
 	VEC(struct changed) all;
-	/* Files and links of the upper layer that are as they were at the start. */
+	/* Files and links of the upper layer that equal those at the start. */
 	VEC(const char *) unchanged;
-	/* Of those that are no directories and not git's own: */
+	/* Without directories and names in git directories: */
 	size_t added, changed, deleted;
 	size_t git;   /* entries with .git set, directories too */
 	bool partial; /* an entry is unreadable or unlisted */
 };
 
-/* Find all changes. Deleted and added directories are listed, and all that is in them. */
+/* Find all changes. Deleted and added directories are listed with everything in them. */
 int changeset_find(struct changeset *s, struct fault *f);
 
-/* One side of a plain file, to be read; -errno. It may have changed if the box runs. */
+/* Open one side of a plain file for reading; -errno. It may have changed if the box runs. */
 int changeset_open_base(const struct changeset *s, const struct changed *c);
 int changeset_open_box(const struct changeset *s, const struct changed *c);
 
 /*
- * Keep the base in the directory `to`, for the time when the host's own files change. Of what
- * was changed or deleted, and has not changed on the host yet: copies of files up to 1 MiB and
- * of links, 64 MiB in all. Of what the upper layer has unchanged: a hard link to it, since the
- * host may change it later, and then nothing else would tell that the box did not.
+ * Save the base in the directory `to`, because the host's own files may change later. Changed
+ * or deleted files that the host has not changed yet are copied: files up to 1 MiB and links,
+ * 64 MiB in all. Files that the upper layer has unchanged get a hard link: if the host changes
+ * them later, the link shows that the box did not.
  */
 int changeset_keep(const struct changeset *s, int to, struct fault *f);
 

@@ -16,7 +16,7 @@ static int copy_link(const struct changed *c, int dir, const char *name)
 	return symlinkat(c->box.link, dir, name) < 0 ? -errno : 1;
 }
 
-/* Its contents come later, so its owner keeps what it takes to write there. */
+/* Its contents come later, so its owner keeps write permission. */
 static int copy_dir(const struct changed *c, int dir, const char *name)
 {
 	if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)

@@ -23,7 +23,7 @@ enum {
 	STAT_MOST = 4096
 };
 
-/* NFS and what FUSE offers may have no locks; on overlayfs nobody can make a white-out. */
+/* NFS and FUSE may have no locks; on overlayfs nobody can make a white-out. */
 int layers_lacking(struct fault *f)
 {
 	static const int lacks[] = { ENOLCK, EOPNOTSUPP, ENOSYS, EPERM, EINVAL };
@@ -37,7 +37,7 @@ int layers_lacking(struct fault *f)
 	return -f->err;
 }
 
-/* By what dir/name is opened with fd, which dir may be open as. */
+/* The path to open dir/name relative to fd; fd may be dir itself. */
 static const char *name_at(int fd, const char *dir, const char *name)
 {
 	return fd == AT_FDCWD ? path_join(dir, name) : name;
@@ -114,13 +114,16 @@ bool layers_is_running(const char *dir, const char *session)
 	auto_close int fd =
 		openat(AT_FDCWD, mem_printf("%s/sessions/%s", dir, session), DIR_FLAGS);
 
-	/* Shared, and for a moment only: who makes a session waits for its lock. */
+	/*
+	 * Take a shared lock, for a moment only: a process that makes a session waits for its
+	 * lock.
+	 */
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
 int layers_open_users(const struct layers *l)
 {
-	/* A link is followed at the very end: it is the user's own. */
+	/* Follow a link at the end of the path: it is the user's own. */
 	int fd = l->users ? open(l->users, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : TREE_UNKNOWN;
 
 	if (fd >= 0 || !l->users)
@@ -137,7 +140,7 @@ void layers_note(const tree_names *layers, struct str *notes)
 
 void layers_note_put(const char *name, const char *text, struct str *notes)
 {
-	/* It may be removed from a directory in which a box could have made a link. */
+	/* The caller may be working in a directory in which a box could have made a link. */
 	if (strchr(name, '/'))
 		BUG("'%s' is not at the top of a part", name);
 	str_addf(notes, "%s %s\n", hash_hex(text, strlen(text)), name);
@@ -153,7 +156,7 @@ int layers_begin(const char *session, const struct str *notes, struct fault *f)
 	return layers_lacking(f);
 }
 
-/* NULL and errno if there are none. */
+/* NULL and errno if it has none. */
 static const char *notes_at(int dir, const char *begun)
 {
 	char text[PATH_MAX];
@@ -192,8 +195,8 @@ bool layers_was_put(const char *session, int upper, const char *name)
 }
 
 /*
- * What the box opened to write it and left as it was. Each name that was noted, once or more;
- * the first line is about the layers.
+ * Remove files that the box opened for writing but left unchanged. A name may be noted more
+ * than once; the first line is about the layers.
  */
 static void drop_put(const char *notes, int upper)
 {
@@ -244,8 +247,8 @@ static int keep_upper(const struct layers *l, const char *session, int upper, st
 }
 
 /*
- * A session whose upper directory is gone or empty, by the names that it mostly has; what is
- * not as expected is left to tree_remove(). rmdir(2) needs no permission for what
+ * Remove a session whose upper directory is gone or empty, by the names that a session usually
+ * has; tree_remove() does the rest. rmdir(2) needs no permission on the directories that
  * overlayfs made, which nobody may read.
  */
 static int remove_session(int all, int one, const char *session, struct fault *f)
@@ -266,9 +269,9 @@ static int remove_session(int all, int one, const char *session, struct fault *f
 static const char at_rest[] = "rest-";
 
 /*
- * Has the box's init its mounts still? It would not do harm, as the upper directory is a new
- * one, but overlayfs would complain about the other. One that nobody has waited for has none
- * any more.
+ * Does the box's init still have its mounts? That would do no harm, because the upper directory
+ * is new, but overlayfs would complain about the work directory. A zombie has no mounts any
+ * more.
  */
 static bool is_ending(const char *rest)
 {
@@ -280,13 +283,13 @@ static bool is_ending(const char *rest)
 		return false;
 	if (fd >= 0)
 		return poll(&ended, 1, 0) != 1;
-	/* Refused, perhaps by a container. */
+	/* The call is refused, perhaps by a container. */
 	stat = fd_read_file(AT_FDCWD, mem_printf("/proc/%s/stat", pid), STAT_MOST);
 	end = stat ? strrchr(stat, ')') : NULL;
 	return !end || !str_starts(end, ") Z");
 }
 
-/* Another one may have its name: then the number has come round. */
+/* Another process may have this id by now. */
 static bool put_to_rest(int all, const char *session, pid_t init)
 {
 	return init > 0 &&
@@ -315,9 +318,9 @@ int layers_clear(const char *session, struct fault *f)
 /* ---- freezing ---- */
 
 /*
- * usable: by another box, after this one. Never with the same upper directory, even if nothing
- * is in it: whoever was sent a descriptor of the overlay has that mounted as long as they keep
- * it, and would have their hands in the next box's layer.
+ * usable: by another box, after this one. Never with the same upper directory, even if it is
+ * empty: a process that received a descriptor of the overlay keeps that mounted, and could
+ * write to the next box's layer.
  */
 static int freeze_upper(const struct layers *l, const char *path, int one, int upper,
 	bool *ret_usable, struct fault *f)
@@ -336,16 +339,16 @@ static int freeze_upper(const struct layers *l, const char *path, int one, int u
 	return rc;
 }
 
-/* Mostly nothing was changed; then it can be removed, which says so, and that is all. */
+/* Usually nothing was changed: then rmdir(2) succeeds, and there is nothing else to do. */
 static bool renew_empty(int one)
 {
 	return unlinkat(one, "upper", AT_REMOVEDIR) == 0 && mkdirat(one, "upper", 0700) == 0;
 }
 
 /*
- * What overlayfs worked in, it would remove itself when it is next mounted, and a box would
- * wait for that. To take the name away costs little as long as it is mounted: its inode goes
- * when the box's init has let go of it.
+ * overlayfs would remove its work directory at the next mount, and a box would wait for that.
+ * Removing the name is cheap while it is mounted: the kernel frees the inode when the box's
+ * init is gone.
  */
 static void clear_work(int one)
 {
@@ -376,7 +379,7 @@ int layers_freeze(const struct layers *l, const char *session, pid_t init, struc
 	return remove_session(all, one, session, f);
 }
 
-/* The first that can be used; the others have no use. */
+/* Use the first that fits; the others are not needed. */
 static const char *choose_rest(int all, const tree_names *names)
 {
 	const char *chosen = NULL;
@@ -444,8 +447,8 @@ static int merge_all(const struct layers *l, const tree_names *names, struct fau
 }
 
 /*
- * A box uses the layers that were there when it began, and has noted down the newest of
- * them: what came later is free. NULL: that cannot be told.
+ * A box uses the layers that existed when it began, and has noted the newest of them: later
+ * layers are not in use. NULL: unknown.
  */
 static const char *newest_used(const char *dir, const tree_names *sessions)
 {

@@ -1,5 +1,5 @@
 /*
- * overlay/patch-binary.c - bytes in a patch, as `git apply` reads them
+ * overlay/patch-binary.c - binary data in a patch, as `git apply` reads it
  *
  * A literal is a zlib stream in base 85, 52 bytes a line. The stream has stored blocks only:
  * it is longer than a compressed one, and needs no library.
@@ -46,7 +46,7 @@ static void add_stored(struct str *out, const char *bytes, size_t n)
 		str_addc(out, (char)(sum >> shift & 255));
 }
 
-/* Four bytes are five digits; what is missing of the last four is zero. */
+/* Four bytes become five digits; the last four are padded with zeros. */
 static void add_base85(struct str *out, const char *bytes, size_t n)
 {
 	for (size_t at = 0; at < n; at += 4) {

@@ -1,8 +1,8 @@
 /*
- * overlay/patch.c - changes as text, in the form that git has for patches
+ * overlay/patch.c - changes as text, in git's patch format
  *
- * The exact form is checked with `git apply --check` in the tests. A change of type is written
- * as git writes it, a deletion and an addition.
+ * The tests check the exact form with `git apply --check`. As with git, a change of type is a
+ * deletion and an addition.
  */
 #include "overlay/patch.h"
 #include "overlay/changeset.h"
@@ -24,12 +24,12 @@ enum {
 
 #define NO_BLOB "0000000000000000000000000000000000000000"
 
-/* One side as a patch sees it. */
+/* One side of a change, for a patch. */
 struct side {
-	const struct changed_side *of; /* NULL: nothing is there, for a patch */
+	const struct changed_side *of; /* NULL: absent */
 	const char *bytes;
 	size_t n;
-	bool unread; /* too big to be shown, or not to be opened */
+	bool unread; /* too big to be shown, or unreadable */
 };
 
 struct sides {
@@ -209,10 +209,10 @@ static void add_sides(struct str *out, const struct sides *s, const struct patch
 		add_text(out, s, style);
 	else if (style->exact && s->old.of &&
 		s->new.of &&git_mode(s->old.of, true) == git_mode(s->new.of, true))
-		out->len = before, out->p[before] = '\0'; /* nothing that git would know */
+		out->len = before, out->p[before] = '\0'; /* git does not record this */
 }
 
-/* What has no form in a patch. */
+/* Note what a patch cannot express. */
 static void add_note(struct str *out, const struct changed *c, const struct patch_style *style)
 {
 	static const char *const types[] = {

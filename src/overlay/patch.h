@@ -1,5 +1,5 @@
 /*
- * overlay/patch.h - changes as text, in the form that git has for patches
+ * overlay/patch.h - changes as text, in git's patch format
  */
 #ifndef OVERLAY_PATCH_H
 #define OVERLAY_PATCH_H
@@ -14,21 +14,23 @@ struct str;
 
 struct patch_style {
 	/*
-	 * Every byte as it is, binary files too, for `git apply`. Else for a person: what is
-	 * not visible is escaped, and what is long or binary is only named.
+	 * Keep every byte, binary files too, for `git apply`. Otherwise for a person: invisible
+	 * characters are escaped, and long or binary files are only named.
 	 */
 	bool exact;
 	bool colour;
 };
 
 /*
- * Add one change. What a patch cannot say (directories, modes but for execution, attributes,
- * special files) is left out of an exact one, and noted in the other.
+ * Add one change. An exact patch omits what the format cannot express (directories, modes
+ * except the execute bit, attributes, special files); the other form notes it.
  */
 int patch_add(struct str *out, const struct changeset *s, const struct changed *c,
 	const struct patch_style *style, struct fault *f);
 
-/* Lines that were added and removed; false: it is no text, or none that is compared. */
+/*
+ * Count lines that were added and removed; false: the file is not text, or too long to compare.
+ */
 bool patch_count(const struct changeset *s, const struct changed *c, size_t *ret_added,
 	size_t *ret_removed);
 

@@ -1,7 +1,7 @@
 /*
  * overlay/same.c - are two files alike: bytes and extended attributes
  *
- * Holes are skipped on both sides: a box can make a file of any size that holds nothing.
+ * Holes are skipped on both sides: a box can make an empty file of any size.
  */
 #include "overlay/same.h"
 #include "overlay/tree.h"
@@ -20,7 +20,7 @@
 
 enum { CHUNK = 1 << 16, MOST_NAMES = 1 << 16, MOST_VALUE = 1 << 16 };
 
-/* All of a chunk, zeros where the file has ended meanwhile; -errno. */
+/* Read a whole chunk, with zeros if the file has become shorter; -errno. */
 static int read_chunk(int fd, char *buf, size_t n, off_t from)
 {
 	size_t done = 0;

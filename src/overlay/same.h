@@ -11,8 +11,8 @@ int same_bytes_at(int a, int b, const char *name);
 int same_bytes(int a, int b);
 
 /*
- * Have both the same attributes? Overlayfs's own do not count, and where a side has none, or
- * none that can be read, it has none.
+ * Do both have the same attributes? Overlayfs's own do not count. Attributes that cannot be
+ * read count as absent.
  */
 bool same_xattrs_at(int a, int b, const char *name);
 

@@ -18,7 +18,9 @@
 
 enum {
 	DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-	/* Looking and merging hold some descriptors per level; a process has about 1000. */
+	/*
+	 * Reading and merging use a few descriptors per level; a process may have about 1000.
+	 */
 	MOST_DEPTH = 64,
 };
 
@@ -38,7 +40,7 @@ static bool is_there(int dir, const char *name)
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
-/* A box can make directories that not even their owner may read. */
+/* A box can make directories that even their owner may not read. */
 static int open_closed(int dir, const char *name)
 {
 	auto_close int path = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -58,7 +60,7 @@ int tree_open(int dir, const char *name)
 
 	if (fd < 0 && errno == EACCES)
 		fd = open_closed(dir, name);
-	/* To move or remove what is in it takes all three. */
+	/* Moving or removing its contents takes all three permissions. */
 	if (fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & 0700) != 0700)
 		(void)fchmod(fd, (st.st_mode & 0777) | 0700);
 	return fd;
@@ -77,7 +79,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Read at once: what is done with them changes the directory. */
+/* Read all names first, because the caller changes the directory. */
 int tree_list(int dir, tree_names *ret)
 {
 	char buf[1 << 12] __attribute__((aligned(8)));
@@ -94,7 +96,7 @@ int tree_list(int dir, tree_names *ret)
 				vec_push(ret, mem_strdup(e->d_name));
 			at += e->d_reclen;
 		}
-	/* A directory that somebody has removed meanwhile has nothing in it. */
+	/* A directory that was removed meanwhile has no names. */
 	if (n < 0 && errno != ENOENT)
 		return -errno;
 	if (ret->n)
@@ -109,7 +111,7 @@ int tree_open_file(int dir, const char *name)
 	auto_close int fd = -1;
 	struct stat st;
 
-	/* Looked at first: to open some devices is to use them. */
+	/* Check the type first: opening some devices has effects. */
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -1;
 	if (S_ISREG(st.st_mode))
@@ -157,8 +159,8 @@ char *tree_read(int dir, const char *name, size_t max, size_t *ret_n)
 /* ---- removing ---- */
 
 /*
- * Somewhere at the top, so that a tree of any depth goes without a descriptor for each
- * level; under a name that nobody can have taken in advance.
+ * Move it to the top, so that a tree of any depth can be removed without a descriptor for each
+ * level. The name is random, so that nobody can have taken it in advance.
  */
 static int lift(int top, int dir, const char *name)
 {
@@ -189,7 +191,7 @@ static int remove_dir(int top, int dir, const char *name, int depth, bool *lifte
 	return rc;
 }
 
-/* Somebody else may be removing the same tree: what is gone is gone. */
+/* Another process may be removing the same tree, so absent names are no error. */
 static int empty_dir(int top, int dir, int depth, bool *lifted)
 {
 	tree_names names = { 0 };
@@ -251,7 +253,7 @@ bool tree_is_opaque(int dir)
 	return fgetxattr(dir, OPAQUE, value, sizeof(value)) == 1 && value[0] == 'y';
 }
 
-/* What the user has below base/name, where that can be seen through it. */
+/* The user's directory below base/name, if base does not hide it. */
 static int open_below(int below, int base, const char *name)
 {
 	int fd;
@@ -297,9 +299,9 @@ static bool hides(int newer, const char *name)
 }
 
 /*
- * The directory takes the place of what base has there. If that hid a directory of the
- * user's (a white-out does), the new one has to from now on; overlayfs itself marks only what
- * it made over a white-out of its own upper layer.
+ * The directory replaces the entry that base has there. If that entry hid a directory of the
+ * user's (a white-out does), the new one must hide it too. overlayfs itself marks only
+ * directories that it made over a white-out of its own upper layer.
  */
 static int replace_by_dir(int newer, int base, int below, const char *name)
 {
@@ -327,7 +329,7 @@ static int merge_entry(int newer, int base, int below, const char *name, int dep
 	int rc = 0;
 
 	if (is_dir(newer, name)) {
-		/* Nobody keeps anything that deep: there the newer one counts. */
+		/* Nobody keeps anything that deep: take the newer one. */
 		if (is_dir(base, name) && depth < MOST_DEPTH && !hides(newer, name))
 			return merge_dirs(newer, base, below, name, depth);
 		return replace_by_dir(newer, base, below, name);
@@ -338,8 +340,8 @@ static int merge_entry(int newer, int base, int below, const char *name, int dep
 	if (rc < 0)
 		return rc;
 	/*
-	 * With nothing to hide a white-out goes, too: in a directory that only one layer has,
-	 * overlayfs (Linux 6.18) lists white-outs as names that are not there.
+	 * Remove a white-out that hides nothing: in a directory that only one layer has,
+	 * overlayfs (Linux 6.18) lists white-outs as names, although they cannot be opened.
 	 */
 	if (below == TREE_NOTHING && tree_is_whiteout(newer, name)) {
 		rc = remove_all(base, name);
@@ -442,7 +444,7 @@ static int hide_journals(int dir, const int *lowers, size_t n, int depth)
 		if (!is_dir(dir, names.v[i]) || depth == MOST_DEPTH)
 			continue;
 		open_lowers(lowers, n, names.v[i], &under);
-		/* See merge_entry(): a white-out with nothing below would be seen. */
+		/* See merge_entry(): a white-out with nothing below it would be listed. */
 		if (under.n)
 			fd = tree_open(dir, names.v[i]);
 		if (fd >= 0 && !tree_is_opaque(fd))
@@ -468,7 +470,7 @@ off_t tree_next_data(int fd, off_t from, off_t size)
 
 	if (at >= 0)
 		return at;
-	return errno == ENXIO ? size : from; /* a file system that knows no holes */
+	return errno == ENXIO ? size : from; /* a file system without holes */
 }
 
 /* Holes stay holes. */

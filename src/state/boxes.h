@@ -23,7 +23,7 @@ struct fault;
 
 enum { BOXES_DAYS = 30 }; /* how long a record is kept */
 
-/* Of a detached box: lines that scrolled off its screen, what is on it, and how it ended. */
+/* Of a detached box: lines that scrolled off its screen, the screen itself, and the result. */
 #define BOXES_LOG    "output.log"
 #define BOXES_SCREEN "screen.txt"
 #define BOXES_RESULT "result.json" /* "code", "ended" (seconds of the clock) */
@@ -43,13 +43,13 @@ int boxes_put(const char *name, const char *file, const char *bytes, size_t n, s
 /* Remove a file of the box, if there is one. The caller holds the name. */
 int boxes_drop(const char *name, const char *file, struct fault *f);
 
-/* Is there such a file? Cheaper than to open it, and no more than a hint. */
+/* Does the file exist? Cheaper than opening it, and only a hint. */
 bool boxes_has(const char *name, const char *file);
 
 /* The directory of a box, or of all boxes (NULL), for messages. */
 const char *boxes_shown(const char *name);
 
-/* Its path, without links; and the directory itself, open, made if need be. */
+/* Its path without links; and the directory itself, open, created if necessary. */
 const char *boxes_path(const char *name);
 int boxes_directory(const char *name, bool make, struct fault *f);
 
@@ -72,7 +72,7 @@ typedef VEC(struct box_record) box_records;
 /* List all records; none when there is no such directory. */
 int boxes_list(box_records *ret, struct fault *f);
 
-/* Is it too old to be kept? */
+/* Is it old enough to be removed? */
 bool boxes_is_old(const struct box_record *r);
 
 /* 1: there is a record of that box; 0 and a fault: there is none. */
@@ -82,8 +82,8 @@ int boxes_find(const char *name, struct fault *f);
 int boxes_erase(const char *name, struct fault *f);
 
 /*
- * Remove a record that is old; -EBUSY: the name is in use, or it has become newer, or it holds
- * changes and those are not to be removed, too.
+ * Remove an old record. -EBUSY: the name is in use, the record has become newer, or it holds
+ * changes and the caller wants those kept.
  */
 int boxes_remove(const struct box_record *r, bool changes, struct fault *f);
 

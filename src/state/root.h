@@ -1,8 +1,8 @@
 /*
  * state/root.h - which project a directory belongs to
  *
- * All that carrel remembers is kept per project, so two directories share it exactly if they
- * have one root. It is found as git finds its repository, without starting git:
+ * carrel keeps everything per project, so two directories share their data exactly if they have
+ * the same root. carrel finds the root as git finds its repository, without starting git:
  *
  * - The common git directory (what `git rev-parse --git-common-dir` says) decides. Is it named
  *   .git, the root is the directory that holds it; else (a bare repository, a submodule's
@@ -33,18 +33,19 @@
  *   mounted. After a copy, or for a repository that was made separate later, `git config
  *   core.worktree DIRECTORY` is needed.
  *
- * In no case may what is named hold a .git of its own: it is then a project's files, dressed
- * up as a git directory. A claim that is not believed, or that git would stop at (a file it
- * cannot read, a repository that is gone), makes the directory with the .git its own root,
- * with a note, which names the remedy where there is one.
+ * In no case may the named directory contain a .git of its own: then it is a project that
+ * pretends to be a git directory. If a claim is not believed, or git would stop at it (a file
+ * it cannot read, a repository that is gone), the directory with the .git is its own root, with
+ * a note that names the remedy if there is one.
  *
- * In one thing we differ from git on purpose: it passes over a .git that is no repository and
- * takes the next one further up. Here any .git ends the search, in the same way, so that a box
- * that breaks its repository is not taken for a part of the project around it. (A .git further
- * up that has nothing of git's in it makes the directory asked about its own root.)
+ * carrel differs from git in one point on purpose: git skips a .git that is not a repository
+ * and uses the next one further up. Here any .git ends the search, so that a box cannot break
+ * its repository and then count as a part of the project around it. (If a .git further up has
+ * none of git's files in it, the directory asked about is its own root.)
  *
- * The same for a repository further up that is another user's, who is neither root nor the
- * owner of the directory asked about: git would not touch it, and in /tmp it is a trap.
+ * The same holds for a repository further up that belongs to another user, who is neither root
+ * nor the owner of the directory asked about: git would refuse it, and in /tmp it may be a
+ * trap.
  */
 #ifndef STATE_ROOT_H
 #define STATE_ROOT_H

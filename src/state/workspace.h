@@ -48,7 +48,7 @@ struct workspace {
 int workspace_make(const char *box, const char *const *dirs, size_t n, const char **ret_layers,
 	struct fault *f);
 
-/* Write down what is known when the box starts. */
+/* Write what is known when the box starts. */
 int workspace_begin(const struct plan *p, const struct request *r, const struct timespec *since,
 	struct fault *f);
 

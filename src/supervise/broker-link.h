@@ -3,7 +3,7 @@
  *
  *	broker_expect(&l, plan, box.net);           from now on the box has a network
  *	broker_poll(&l, fds); poll(...); broker_serve(&l, fds);
- *	broker_ask_end(&l);                         the box is dead; the caller can do other work
+ *	broker_ask_end(&l);                         the box is dead; other work may follow
  *	broker_end(&l);                             the last events
  *
  * The broker is started when the box first asks for anything, or when there is a message for
