@@ -10,6 +10,7 @@
  * the skill's, in this order, because the public formats differ in which they mean.
  */
 #include "eval/suite.h"
+#include "overlay/tree.h"
 #include "state/root.h"
 #include "base/fault.h"
 #include "base/fd.h"
@@ -21,11 +22,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SKILL_BYTES = 1 << 20, DEPTH = 6, PLACES = 64 };
+enum { SKILL_BYTES = 1 << 20, DEPTH = 6, PLACES = 64, SKILLS = 100, SKILL_DIRS = 5000 };
 
 static const char *const case_names[] = { "evals.json", "eval.json", "cases.json" };
 static const char *const trigger_names[] = { "triggers.json", "trigger-eval.json",
@@ -105,6 +107,58 @@ int skill_read(const char *dir, struct suite_skill *ret, struct fault *f)
 	return 0;
 }
 
+/* ---- which skill? ---- */
+
+/* A skill has none within it; what is built or fetched is no place for one to work on. */
+static void find_skills(const char *dir, int depth, unsigned int *dirs, text_vec *ret)
+{
+	tree_names names = { 0 };
+	auto_close int fd = -1;
+
+	if (is_file(path_join(dir, "SKILL.md"))) {
+		vec_push(ret, dir);
+		return;
+	}
+	fd = openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || tree_list(fd, &names) < 0)
+		return;
+	vec_each(name, &names) {
+		struct stat st;
+
+		if ((**name == '.' && strcmp(*name, ".claude") != 0) ||
+			!strcmp(*name, "node_modules") ||
+			fstatat(fd, *name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISDIR(st.st_mode) || !depth || ret->n >= SKILLS ||
+			(*dirs)++ >= SKILL_DIRS)
+			continue;
+		find_skills(strcmp(dir, ".") ? path_join(dir, *name) : *name, depth - 1, dirs,
+			ret);
+	}
+}
+
+int skill_here(const char **ret, struct fault *f)
+{
+	text_vec found = { 0 };
+	unsigned int dirs = 0;
+	struct str list = { 0 };
+
+	find_skills(".", DEPTH, &dirs, &found);
+	if (found.n == 1) {
+		*ret = found.v[0];
+		return 0;
+	}
+	if (!found.n) {
+		fault_set(f, 0, "there is no skill in this directory or below it");
+		return fault_fix(f,
+			"A skill is a directory with a SKILL.md: `carrel eval DIR`.");
+	}
+	vec_each(skill, &found)
+		if (list.len < 200)
+			str_addf(&list, "%s%s", list.len ? ", " : "", str_visible(*skill));
+	fault_set(f, 0, "which skill? There is more than one here: %s", list.p);
+	return fault_fix(f, "Name one: `carrel eval %s`.", str_visible(found.v[0]));
+}
+
 /* ---- places ---- */
 
 struct finder {
@@ -179,17 +233,55 @@ static void look_below(struct finder *w, const char *dir, const char *name, int 
 		closedir(open);
 }
 
+static void add_names(struct str *out, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		str_addf(out, "%s%s", out->len ? ", " : "", names[i]);
+}
+
 static int nothing_found(const struct finder *w, struct fault *f)
 {
-	struct str places = { 0 };
+	struct str places = { 0 }, names = { 0 };
+	char cwd[PATH_MAX];
+	bool here = getcwd(cwd, sizeof(cwd)) != NULL;
 
 	vec_each(place, &w->places)
 		if (places.len < 300)
-			str_addf(&places, "%s%s", places.len ? ", " : "", str_visible(*place));
-	fault_set(f, 0, "found no suite; looked in %s", places.len ? places.p : "no directory");
+			str_addf(&places, "%s%s", places.len ? ", " : "",
+				str_visible(here && path_within(*place, cwd) &&
+							strcmp(*place, cwd) != 0
+						? path_below(*place, cwd)
+						: *place));
+	add_names(&names, case_names, ARRAY_SIZE(case_names));
+	add_names(&names, trigger_names, ARRAY_SIZE(trigger_names));
+	fault_set(f, 0, "found no suite; looked in %s for %s",
+		places.len ? places.p : "no directory", names.p);
 	return fault_fix(f,
 		"`carrel eval init SKILL` writes one to begin with; --evals FILE "
 		"names one that is elsewhere.");
+}
+
+static bool found_any(const struct finder *w)
+{
+	return w->cases || w->triggers;
+}
+
+/* By the skill's directory, as BMAD calls it; then by its own name, if that is another. */
+static void look_around(struct finder *w, const struct suite *s)
+{
+	const char *const names[] = { path_base(s->skill.dir), s->skill.name };
+	const char *beside = path_join(path_parent(path_parent(s->skill.dir)), "evals");
+
+	look_in(w, path_join(s->skill.dir, "evals"));
+	look_in(w, s->skill.dir);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		look_in(w, path_join(beside, names[i]));
+	for (size_t i = 0; s->project && i < ARRAY_SIZE(names) && !found_any(w); i++)
+		look_in(w, mem_printf("%s/evals/%s", s->project, names[i]));
+	for (size_t i = 0; s->project && i < ARRAY_SIZE(names) && !found_any(w); i++)
+		look_below(w, path_join(s->project, "evals"), names[i], DEPTH);
+	if (s->project && !found_any(w))
+		vec_push(&w->places, mem_printf("%s/evals/**", s->project));
 }
 
 static int find_files(const struct suite_where *where, const struct suite *s, struct finder *w,
@@ -205,18 +297,9 @@ static int find_files(const struct suite_where *where, const struct suite *s, st
 		return fault_set(f, ENOENT, "open the suite %s", str_visible(where->evals));
 	if (where->evals)
 		look_in(w, where->evals);
-	if (s->skill.dir && !where->evals) {
-		look_in(w, path_join(s->skill.dir, "evals"));
-		look_in(w, s->skill.dir);
-		look_in(w,
-			mem_printf("%s/evals/%s", path_parent(path_parent(s->skill.dir)),
-				s->skill.name));
-	}
-	if (s->project && s->skill.dir && !where->evals && !w->cases && !w->triggers) {
-		look_in(w, mem_printf("%s/evals/%s", s->project, s->skill.name));
-		look_below(w, path_join(s->project, "evals"), s->skill.name, DEPTH);
-	}
-	return w->cases || w->triggers ? 0 : nothing_found(w, f);
+	if (s->skill.dir && !where->evals)
+		look_around(w, s);
+	return found_any(w) ? 0 : nothing_found(w, f);
 }
 
 /* ---- reading ---- */

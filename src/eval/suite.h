@@ -179,6 +179,9 @@ int suite_resume(const char *path, struct suite *ret, suite_errors *errors, stru
 /* A skill's name and description, from its SKILL.md. */
 int skill_read(const char *dir, struct suite_skill *ret, struct fault *f);
 
+/* The directory of the skill that somebody means who names none: ".", or the only one below. */
+int skill_here(const char **ret, struct fault *f);
+
 /* ---- suite-write.c ---- */
 
 void suite_write(const struct suite *s, struct str *out);
