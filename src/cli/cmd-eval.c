@@ -93,8 +93,10 @@ static int parse_retries(void *args, const char *text, struct fault *f)
 	double value = 0;
 	int rc = parse_number(text, 0, 20, &value, f);
 
-	if (rc == 0)
+	if (rc == 0) {
 		((struct eval_args *)args)->options.retries = (unsigned int)value;
+		((struct eval_args *)args)->options.retries_said = true;
+	}
 	return rc;
 }
 
@@ -469,6 +471,7 @@ static int start(struct eval_args *a, struct engine *e, struct fault *f)
 	if (!agent_program(harness_find(e->suite->harness), e->suite->dir) &&
 		strcmp(e->suite->harness, "command") != 0) {
 		fault_set(f, 0, "the client '%s' is not on your PATH", e->suite->harness);
+		fault_fix(f, "Install it, or name another with --harness.");
 		return fail(f, EVAL_BROKEN);
 	}
 	if (a->yes) {
@@ -503,10 +506,8 @@ static int init(const char *skill_dir)
 	const char *dir, *path;
 	auto_close int fd = -1;
 
-	if (!skill_dir) {
-		fault_set(&f, 0, "'eval init' needs the directory of a skill");
+	if (!skill_dir && skill_here(&skill_dir, &f) < 0)
 		return fail(&f, EVAL_USAGE);
-	}
 	if (skill_read(skill_dir, &skill, &f) < 0)
 		return fail(&f, EVAL_USAGE);
 	suite_example(&skill, &text);
@@ -542,10 +543,8 @@ static int cmd_eval(void *args, int argc, char **argv)
 		fault_set(&f, 0, "'eval' takes nothing more: '%s'", opt_shown(a->second));
 		return fail(&f, EVAL_USAGE);
 	}
-	if (!a->word && !a->resume && !a->evals) {
-		fault_set(&f, 0, "'eval' needs the directory of a skill, or a suite");
+	if (!a->word && !a->resume && !a->evals && !a->skill && skill_here(&a->word, &f) < 0)
 		return fail(&f, EVAL_USAGE);
-	}
 	if (a->resume && engine_remember(&e, a->resume, &f) < 0)
 		return fail(&f, EVAL_USAGE);
 	if (a->resume && a->mode == MODE_BOTH && e.options.artifacts != e.options.triggers)
@@ -556,6 +555,8 @@ static int cmd_eval(void *args, int argc, char **argv)
 	e.options.artifacts = a->mode != MODE_TRIGGER;
 	e.options.triggers = a->mode != MODE_ARTIFACT;
 	e.options.jobs = e.options.jobs ? e.options.jobs : engine_default_jobs();
+	if (!e.options.retries_said)
+		e.options.retries = EVAL_RETRIES;
 	if (e.options.threshold <= 0)
 		e.options.threshold = 0.5;
 	if (!e.options.min_n) {
@@ -617,7 +618,7 @@ static const struct opt eval_opts[] = {
 	OPT_CALL(0, "max-usd", parse_usd, "USD", "start no more when so much is spent"),
 	OPT_CALL(0, "max-time", parse_budget_time, "TIME", "start no more after so long"),
 	OPT_CALL(0, "retries", parse_retries, "N",
-		"try again what the infrastructure failed (0)"),
+		"try again what the infrastructure failed (2)"),
 	OPT_CALL(0, "threshold", parse_threshold, "RATE",
 		"what part of the attempts must pass (0.5)"),
 	OPT_CALL(0, "min-n", parse_min_n, "N", "give no verdict on fewer attempts"),
@@ -644,14 +645,16 @@ static const struct opt eval_opts[] = {
 const struct cmd cmd_eval_entry = {
 	.name = "eval",
 	.usage_exit = 2,
-	.args = "SKILL|SUITE | init SKILL [-- ARG...]",
+	.args = "[SKILL|SUITE] | init [SKILL] [-- ARG...]",
 	.about = "evaluate a skill, each attempt in a clean box",
 	.detail = "It reads suites of BMAD, of Anthropic's skill-creator and in carrel's own "
 		  "format (`carrel schema suite`), and makes every attempt in a box that has "
 		  "nothing of yours: an empty home, a copy of the project, the skill. Artifact "
 		  "evals are graded by what the agent left behind, with the skill and without; "
-		  "trigger evals by whether the skill was used. Words after `--` go to the "
-		  "client.\n"
+		  "trigger evals by whether the skill was used. Without SKILL it is the one of "
+		  "the "
+		  "working directory, or the only one below it. Words after `--` go to "
+		  "the client.\n"
 		  "\n"
 		  "An attempt that broke is an error and never a verdict. A run's directory "
 		  "stays; its path is printed last. The exit code is 0 for pass, 1 for fail, 2 "

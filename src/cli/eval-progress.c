@@ -43,7 +43,7 @@ static void add_bar(const struct engine *e, struct str *out)
 	str_addc(out, '[');
 	for (size_t i = 0; i < BAR; i++)
 		str_addc(out, i < full ? '#' : '-');
-	str_addf(out, "] %4zu/%zu  ", e->done, all);
+	str_addf(out, "]  %zu/%zu  ", e->done, all);
 }
 
 static void add_left(const struct progress *p, const struct engine *e, struct str *out)
@@ -52,14 +52,16 @@ static void add_left(const struct progress *p, const struct engine *e, struct st
 	long long spent = now_ms() - p->began_ms, seconds;
 
 	if (e->stopping)
-		str_addf(out, "  finishing %zu (Ctrl-C again ends them)", e->running);
-	if (e->stopping || made < 3 || !left)
+		str_addf(out, "   finishing %zu (Ctrl-C again ends them)", e->running);
+	else if (e->paused_why)
+		str_addf(out, "   waiting: %s", str_visible(e->paused_why));
+	if (e->stopping || e->paused_why || made < 3 || !left)
 		return;
 	seconds = spent * (long long)left / (long long)made / 1000;
 	if (seconds > 90)
-		str_addf(out, "  about %lld min left", (seconds + 30) / 60);
+		str_addf(out, "   about %lld min left", (seconds + 30) / 60);
 	else
-		str_addf(out, "  about %lld s left", seconds + 1);
+		str_addf(out, "   about %lld s left", seconds + 1);
 }
 
 static void show_line(const struct progress *p, const struct engine *e)
@@ -69,7 +71,7 @@ static void show_line(const struct progress *p, const struct engine *e)
 
 	str_add(&out, "\r");
 	add_bar(e, &out);
-	str_addf(&tail, "  $%.2f", e->usd);
+	str_addf(&tail, "   $%.2f", e->usd);
 	add_left(p, e, &tail);
 	for (size_t i = 0; i < e->items.n && shown < NAMES; i++) {
 		const char *label = e->items.v[i].trial.label;
@@ -115,11 +117,12 @@ static void show_ended(const struct engine *e, const struct item *item,
 {
 	struct str out = { 0 };
 
-	str_addf(&out, "%4zu/%zu  %-12s %-14s %-11s %6.1f s  $%.4f%s%s\n", e->done,
+	str_addf(&out, "%4zu/%zu  %-12s %-14s %-11s %6.1f s  %s%s%s\n", e->done,
 		e->items.n - e->spared, str_visible(item->trial.label),
 		item->trial.configuration ? item->trial.configuration->name : "",
-		verdict_word(item, note), note->seconds, note->usd, note->reason[0] ? "  " : "",
-		note->reason);
+		verdict_word(item, note), note->seconds,
+		note->has_usd ? mem_printf("$%.4f", note->usd) : "$?",
+		note->reason[0] ? "  " : "", note->reason);
 	write_line(STDOUT_FILENO, &out);
 }
 
@@ -137,6 +140,23 @@ static void show_controls(struct progress *p, const struct engine *e)
 	write_line(STDOUT_FILENO, &out);
 }
 
+/* Without a line of its own on the terminal, what makes nothing happen must be said once. */
+static void show_state(struct progress *p, const struct engine *e)
+{
+	struct str out = { 0 };
+
+	if (e->stopping && !p->told_stopping && e->running) {
+		p->told_stopping = true;
+		str_addf(&out, "stopping  %s; %zu under way come to their end first\n",
+			str_visible(e->why), e->running);
+	} else if (!e->stopping && e->paused_why && e->paused_until > p->told_until) {
+		p->told_until = e->paused_until;
+		str_addf(&out, "waiting   %s\n", str_visible(e->paused_why));
+	}
+	if (out.len && !p->live)
+		write_line(STDOUT_FILENO, &out);
+}
+
 void progress_changed(const struct engine *e, const struct item *ended,
 	const struct trial_note *note, void *arg)
 {
@@ -149,6 +169,7 @@ void progress_changed(const struct engine *e, const struct item *ended,
 	}
 	if (ended)
 		show_controls(p, e);
+	show_state(p, e);
 	if (p->live)
 		show_line(p, e);
 	mem_reset(mark);

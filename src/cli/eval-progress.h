@@ -19,6 +19,8 @@ struct progress {
 	long long began_ms; /* of this sitting */
 	size_t before;      /* attempts that were there at its start */
 	bool told_controls;
+	bool told_stopping;
+	long long told_until; /* the pause that was told of last */
 };
 
 void progress_begin(struct progress *p, const struct engine *e);

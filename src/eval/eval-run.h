@@ -13,14 +13,15 @@
 
 struct fault;
 
-enum { CONTROLS = 2, MOST_JOBS = 64 };
+enum { CONTROLS = 2, MOST_JOBS = 64, EVAL_RETRIES = 2 };
 
 struct eval_options {
 	const char *output_dir; /* NULL: carrel's state directory */
 	unsigned int repeat;    /* 0: the suite's */
 	unsigned int jobs;      /* 0: by cores and memory */
 	unsigned int retries;   /* of an attempt that the infrastructure failed */
-	unsigned int min_n;     /* verdicts without which there is none */
+	bool retries_said;
+	unsigned int min_n; /* verdicts without which there is none */
 	double threshold;
 	double usd;              /* 0: no limit */
 	unsigned long long time; /* seconds, 0: no limit */
@@ -49,8 +50,11 @@ struct engine {
 	int journal, lock;
 	char version[40];
 
-	size_t done, running, errors, waiting, spared;
+	size_t done, running, errors, spared;
+	size_t unpriced; /* of those that are done: the client did not say what they cost */
 	double usd;
+	long long paused_until; /* nothing is started before, in milliseconds as now_ms() */
+	const char *paused_why; /* for a person; NULL: it is not */
 	unsigned int controls, controls_fired;
 	char control_reason[300];
 	bool stopping;   /* start no more */

@@ -83,6 +83,17 @@ static void add_query(struct engine *e, size_t i, unsigned int run)
 				.label = mem_printf("%s#%u", id, run) });
 }
 
+static bool has_query(const struct engine *e)
+{
+	const struct suite *s = e->suite;
+
+	for (size_t i = 0; e->options.triggers && i < s->queries.n; i++)
+		if (is_wanted(e->options.filter, mem_printf("q%03zu", i + 1),
+			    s->queries.v[i].query))
+			return true;
+	return false;
+}
+
 void engine_plan(struct engine *e)
 {
 	const struct suite *s = e->suite;
@@ -91,7 +102,7 @@ void engine_plan(struct engine *e)
 	vec_each(c, &s->cases)
 		if (!e->options.repeat && c->repeat > most)
 			most = c->repeat;
-	if (e->options.triggers && s->queries.n)
+	if (has_query(e))
 		for (unsigned int i = 1; i <= CONTROLS; i++)
 			add(e,
 				(struct trial){ .kind = ATTEMPT_CONTROL,
@@ -286,6 +297,7 @@ static void mark_done(struct engine *e, struct item *item)
 			verdict && !strcmp(verdict, "fired") ? FIRED : FIRED_NOT);
 		e->done++;
 		e->usd += usd > 0 ? usd : 0;
+		e->unpriced += !(usd >= 0) && strcmp(e->suite->harness, "command") != 0;
 		if (item->trial.kind == ATTEMPT_CONTROL)
 			e->controls++, e->controls_fired++;
 		return;
@@ -375,7 +387,10 @@ int engine_remember(struct engine *e, const char *run, struct fault *f)
 	said = json_member(was.json, "options");
 	o->repeat = o->repeat ? o->repeat : whole(said, "repeat");
 	o->min_n = o->min_n ? o->min_n : whole(said, "min_n");
-	o->retries = o->retries ? o->retries : whole(said, "retries");
+	if (!o->retries_said && json_member(said, "retries")) {
+		o->retries = whole(said, "retries");
+		o->retries_said = true;
+	}
 	o->filter = o->filter ? o->filter : member_text(said, "filter");
 	if (o->threshold <= 0 && member_number(said, "threshold") > 0)
 		o->threshold = member_number(said, "threshold");

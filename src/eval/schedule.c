@@ -10,7 +10,8 @@
  * client that loads no skills would "pass" every negative one.
  *
  * Only what the infrastructure failed is tried again, later each time; where the API says
- * that it is asked too often, nothing at all is started for that long.
+ * that it is asked too often, nothing at all is started for that long. A user's own limit is
+ * waited for if it is back before long; otherwise the run ends, and goes on with --resume.
  */
 #include "eval/eval-run.h"
 #include "eval/stats.h"
@@ -32,7 +33,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TICK_MS = 500, FIRST_PAUSE_MS = 2000, LONGEST_PAUSE_MS = 120000 };
+enum {
+	TICK_MS = 500,
+	FIRST_PAUSE_MS = 2000,
+	LONGEST_PAUSE_MS = 120000,
+	LONGEST_WAIT = 6 * 3600, /* for a user's limit; the shortest such limit is of 5 hours */
+	AFTER_RESET = 3,         /* seconds, because clocks differ */
+};
 
 #define SURE_APART 0.2  /* half the distance of the two rates that are told apart */
 #define SURE_ERROR 0.05 /* the chance to decide wrongly, on either side */
@@ -48,7 +55,7 @@ struct schedule {
 	const struct engine_watch *watch;
 	struct slot slots[MOST_JOBS];
 	unsigned int jobs, next_number;
-	long long began, paused_until;
+	long long began;
 	bool killed;
 };
 
@@ -73,11 +80,23 @@ static long long now_ms(void)
 	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* What is free and what the kernel would give back: most of the memory is page cache. */
+static unsigned long long available_memory(void)
+{
+	static const char key[] = "\nMemAvailable:";
+	const char *text = fd_read_file(AT_FDCWD, "/proc/meminfo", 1 << 16);
+	const char *at = text ? strstr(text, key) : NULL;
+
+	if (at)
+		return strtoull(at + strlen(key), NULL, 10) << 10;
+	return (unsigned long long)sysconf(_SC_AVPHYS_PAGES) *
+		(unsigned long long)sysconf(_SC_PAGESIZE);
+}
+
 unsigned int engine_default_jobs(void)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned long long memory = (unsigned long long)sysconf(_SC_AVPHYS_PAGES) *
-		(unsigned long long)sysconf(_SC_PAGESIZE);
+	unsigned long long memory = available_memory();
 	/* A client waits for its model most of the time, and takes about 300 MB. */
 	unsigned long long jobs = cores > 0 ? (unsigned long long)cores * 2 : 2;
 
@@ -104,7 +123,10 @@ static void note_down(struct engine *e, const char *event, const struct item *it
 		json_string(&j, "outcome", attempt_outcome_name(note->outcome));
 		json_string(&j, "verdict", attempt_fired_name(note->fired));
 		json_string(&j, "reason", note->reason);
-		json_raw(&j, "usd", mem_printf("%.9g", note->usd));
+		if (note->has_usd)
+			json_raw(&j, "usd", mem_printf("%.9g", note->usd));
+		else
+			json_string(&j, "usd", NULL);
 	} else if (e->why) {
 		json_string(&j, "reason", e->why);
 	}
@@ -245,6 +267,7 @@ static void count(struct engine *e, struct item *item, const struct trial_note *
 {
 	e->done++;
 	e->usd += note->usd;
+	e->unpriced += !note->has_usd;
 	if (!e->version[0])
 		snprintf(e->version, sizeof(e->version), "%s", note->version);
 	if (note->outcome == OUTCOME_ERROR || note->outcome == OUTCOME_LIMIT)
@@ -259,11 +282,66 @@ static void count(struct engine *e, struct item *item, const struct trial_note *
 	engine_judged(item, note->outcome, note->fired);
 	spare(e, &item->trial);
 	if (note->refused)
-		stop(e, "the API refused the credential");
+		stop(e,
+			mem_printf(
+				"%s. Log in with the client, or set its key; --resume goes on",
+				note->reason));
 	if (e->options.fail_fast && note->outcome == OUTCOME_FAIL &&
 		(!item->trial.configuration ||
 			item->trial.configuration == e->suite->configurations.v))
 		stop(e, "an attempt failed, and --fail-fast was given");
+}
+
+/* ---- pauses ---- */
+
+static void pause_until(struct engine *e, long long until, const char *why)
+{
+	if (until <= e->paused_until)
+		return;
+	e->paused_until = until;
+	e->paused_why = why;
+}
+
+/* Wait for the user's limit, or stop where that would take too long. */
+static void wait_for_reset(const struct schedule *s, long long reset_at)
+{
+	struct engine *e = s->engine;
+	time_t reset = (time_t)reset_at;
+	long long seconds = reset_at - time(NULL) + AFTER_RESET, now = now_ms();
+	char when[40];
+	struct tm tm;
+
+	if (seconds < AFTER_RESET)
+		seconds = AFTER_RESET;
+	strftime(when, sizeof(when), "%a %H:%M", localtime_r(&reset, &tm));
+	if (seconds > LONGEST_WAIT ||
+		(e->options.time &&
+			now + seconds * 1000 - s->began > (long long)e->options.time * 1000))
+		stop(e,
+			mem_printf("the limit of your account is used up until %s; "
+				   "--resume goes on then",
+				when));
+	else
+		pause_until(e, now + seconds * 1000,
+			mem_printf("the limit of your account is used up until %s", when));
+}
+
+/* The same attempt later; nothing of this one is kept. */
+static void put_back(struct schedule *s, struct item *item, const struct trial_note *note)
+{
+	struct engine *e = s->engine;
+
+	item->state = ITEM_WAITS;
+	item->not_before = now_ms() + pause_ms(item->tries);
+	e->usd += note->usd;
+	note_down(e, "again", item, note);
+	if (note->reset_at) {
+		item->tries--;
+		wait_for_reset(s, note->reset_at);
+	} else if (note->limited) {
+		pause_until(e, item->not_before, "the API asks for fewer requests");
+	}
+	s->watch->changed(e, NULL, NULL, s->watch->arg);
 }
 
 static void end(struct schedule *s, struct slot *slot)
@@ -283,13 +361,12 @@ static void end(struct schedule *s, struct slot *slot)
 	slot->pid = 0;
 	e->running--;
 	if (note.again && !e->stopping) {
-		item->state = ITEM_WAITS;
-		item->not_before = now_ms() + pause_ms(item->tries);
-		if (note.limited)
-			s->paused_until = item->not_before;
-		note_down(e, "again", item, &note);
+		put_back(s, item, &note);
 		return;
 	}
+	if (note.limited) /* the others need not find out */
+		pause_until(e, now_ms() + pause_ms(item->tries),
+			"the API asks for fewer requests");
 	item->state = note.written ? ITEM_DONE : ITEM_WAITS;
 	note_down(e, note.written ? "ended" : "lost", item, &note);
 	if (note.written)
@@ -321,13 +398,14 @@ static bool may_start(const struct engine *e, const struct item *item, bool cont
 	return item->trial.kind == ATTEMPT_ARTIFACT || e->controls_fired == e->controls;
 }
 
-/* Is there money for one more, if it costs what the others did? */
+/* Is there money for one more, if it and those with no price cost what the others did? */
 static bool can_afford(const struct engine *e)
 {
-	double each = e->done ? e->usd / (double)e->done : 0;
+	size_t priced = e->done - e->unpriced;
+	double each = priced ? e->usd / (double)priced : 0;
 
 	return e->options.usd <= 0 ||
-		e->usd + each * (double)(e->running + 1) <= e->options.usd;
+		e->usd + each * (double)(e->unpriced + e->running + 1) <= e->options.usd;
 }
 
 static void check_budgets(struct schedule *s)
@@ -349,8 +427,10 @@ static void fill(struct schedule *s)
 	size_t i = 0;
 
 	check_budgets(s);
+	if (e->paused_why && now_ms() >= e->paused_until)
+		e->paused_why = NULL;
 	for (unsigned int k = 0; k < s->jobs && !e->stopping; k++) {
-		if (s->slots[k].pid || now_ms() < s->paused_until || !can_afford(e))
+		if (s->slots[k].pid || now_ms() < e->paused_until || !can_afford(e))
 			continue;
 		while (i < e->items.n && !may_start(e, &e->items.v[i], controlled))
 			i++;

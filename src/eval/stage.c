@@ -157,17 +157,45 @@ static int stage_files(const struct trial *t, struct stage *s, struct fault *f)
 
 /* ---- the manifest ---- */
 
+/* "/review the diff", where the skill `review` is not there for it to be a command. */
+static bool calls_skill(const char *prompt, const char *skill)
+{
+	size_t n = skill ? strlen(skill) : 0;
+
+	return n && prompt[0] == '/' && !strncmp(prompt + 1, skill, n) &&
+		!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.",
+			prompt[1 + n] ? prompt[1 + n] : ' ');
+}
+
+/*
+ * Claude Code takes a text that begins with '/' as a command of its own, and does not ask the
+ * model if it knows none of that name. A trigger eval asks what the model does with the words,
+ * and an attempt without the skill has a right to them, too: behind a space they are text.
+ */
+static const char *as_words(const char *prompt)
+{
+	return mem_printf(" %s", prompt);
+}
+
+static const char *case_prompt(const struct bench *b, const struct trial *t)
+{
+	return t->configuration && t->configuration->no_skill &&
+			calls_skill(t->c->prompt, b->suite->skill.name)
+		? as_words(t->c->prompt)
+		: t->c->prompt;
+}
+
 const char *stage_prompt(const struct bench *b, const struct trial *t)
 {
 	if (t->kind == ATTEMPT_ARTIFACT)
-		return t->c->prompt;
+		return case_prompt(b, t);
 	if (t->kind == ATTEMPT_TRIGGER)
-		return t->query->query;
+		return t->query->query[0] == '/' ? as_words(t->query->query) : t->query->query;
 	return b->suite->control ? b->suite->control
 				 : mem_printf(CONTROL_QUERY, b->control_name);
 }
 
-const char *stage_turn(const struct trial *t, size_t n)
+const char *stage_turn(const struct bench *b, const struct trial *t, size_t n)
 {
 	struct str out = { 0 };
 	struct json j = { .out = &out };
@@ -178,7 +206,7 @@ const char *stage_turn(const struct trial *t, size_t n)
 	json_string(&j, "type", "user");
 	json_open(&j, "message", '{');
 	json_string(&j, "role", "user");
-	json_string(&j, "content", n ? t->c->turns.v[n - 1] : t->c->prompt);
+	json_string(&j, "content", n ? t->c->turns.v[n - 1] : case_prompt(b, t));
 	json_close(&j, '}');
 	json_close(&j, '}');
 	str_addc(&out, '\n');

@@ -73,6 +73,10 @@ static void read_message(struct transcript *t, const struct json_value *line)
 	const struct json_value *content = json_member(message, "content");
 	const char *id = event_text(message, "id");
 
+	/* "Unknown command: /x" and "Not logged in" are the client's own words. */
+	t->asked |= !event_is(message, "model", "<synthetic>");
+	t->auth_failed |= event_is(line, "error", "authentication_failed") ||
+		event_is(line, "error", "billing_error");
 	if (!id || !t->last_message || strcmp(id, t->last_message) != 0) {
 		t->steps++;
 		transcript_set(&t->last_message, id);
@@ -154,6 +158,16 @@ static void read_result(struct transcript *t, const struct json_value *line)
 	}
 }
 
+/* Events with other words than "rejected" come with requests that were served. */
+static void read_limit(struct transcript *t, const struct json_value *line)
+{
+	const struct json_value *info = json_member(line, "rate_limit_info");
+	unsigned long long at = event_count(info, "resetsAt");
+
+	if (event_is(info, "status", "rejected") && !is_true(info, "isUsingOverage"))
+		t->reset_at = at < (1ull << 40) ? (long long)at : 0;
+}
+
 void transcript_claude(struct transcript *t, const struct json_value *line)
 {
 	const char *type = event_text(line, "type");
@@ -166,6 +180,8 @@ void transcript_claude(struct transcript *t, const struct json_value *line)
 		read_answers(t, line);
 	else if (!strcmp(type, "result"))
 		read_result(t, line);
+	else if (!strcmp(type, "rate_limit_event"))
+		read_limit(t, line);
 	else if (!strcmp(type, "system") && event_is(line, "subtype", "init"))
 		read_init(t, line);
 	else if (!strcmp(type, "system") && event_is(line, "subtype", "api_retry"))

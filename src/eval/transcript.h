@@ -53,7 +53,10 @@ struct transcript {
 	const char *structured; /* JSON, as the client printed it; or NULL */
 
 	unsigned long long retries;
-	bool auth_failed; /* the API refused the credential */
+	bool auth_failed; /* the API refused the credential, or there is none */
+	bool asked;       /* a model has said something, and not only the client */
+	long long
+		reset_at; /* the user's limit is used up until then, Unix time; 0: it is not */
 	const char *error;
 	unsigned long long bytes, lines, bad_lines;
 };

@@ -60,7 +60,7 @@ static const char *next_turn(void *arg)
 {
 	struct worker *w = arg;
 
-	return stage_turn(w->trial, w->turn++);
+	return stage_turn(w->bench, w->trial, w->turn++);
 }
 
 static bool is_over(void *arg)
@@ -244,7 +244,8 @@ static void judge(struct worker *w, struct record *r, struct trial_note *note)
 	r->fired = w->trial->kind == ATTEMPT_ARTIFACT ? FIRED_NONE : FIRED_ERROR;
 	r->outcome = end == END_LIMIT ? OUTCOME_LIMIT : OUTCOME_ERROR;
 	note->again = end == END_ERROR && verdict_again(&w->transcript, &w->end);
-	note->limited = note->again && w->transcript.api_status == 429;
+	note->reset_at = note->again ? w->transcript.reset_at : 0;
+	note->limited = note->again && (note->reset_at || w->transcript.api_status == 429);
 	note->refused = w->transcript.auth_failed;
 	if (w->trial->kind == ATTEMPT_ARTIFACT) {
 		r->changes = &w->changes;
@@ -309,6 +310,7 @@ static void fill_note(const struct worker *w, const struct record *r, struct tri
 	note->outcome = r->outcome;
 	note->fired = r->fired;
 	note->usd = w->transcript.usd + w->grading.usd;
+	note->has_usd = w->transcript.has_usd || w->stage.harness == &harness_command;
 	note->seconds = w->end.seconds;
 	snprintf(note->version, sizeof(note->version), "%s",
 		w->transcript.version ? str_visible(w->transcript.version) : "");
@@ -343,7 +345,8 @@ void trial_run(const struct bench *b, const struct trial *t, unsigned int number
 	r.ended = record_time();
 	r.plan = w.plan;
 	fill_note(&w, &r, ret);
-	ret->again &= !last;
+	/* That somebody's limit is used up says nothing of the attempt. */
+	ret->again &= !last || ret->reset_at;
 	if (w.dir >= 0 && !ret->again && w.end.stop != STOP_CANCELLED)
 		rc = publish(&w, &r, &f);
 	ret->written = w.dir >= 0 && !ret->again && w.end.stop != STOP_CANCELLED && rc == 0;

@@ -57,6 +57,9 @@ struct trial_note {
 	bool again;   /* the infrastructure failed in a way that may pass */
 	bool limited; /* the API said that it is asked too often */
 	bool refused; /* it refused the credential: no other attempt can do better */
+	bool has_usd; /* the client said what it cost */
+	long long
+		reset_at; /* the user's limit is used up until then, Unix time; 0: it is not */
 	double usd, seconds;
 	char version[40], reason[300];
 };
@@ -87,7 +90,7 @@ const char *const *stage_env(const struct stage *s);
 const char *stage_prompt(const struct bench *b, const struct trial *t);
 
 /* The prompts of a conversation, as lines for the client's standard input. */
-const char *stage_turn(const struct trial *t, size_t n);
+const char *stage_turn(const struct bench *b, const struct trial *t, size_t n);
 
 /* The port of a base URL on this machine's loopback, or NULL. */
 const char *stage_service(const struct harness *h);

@@ -17,7 +17,16 @@ static bool is(const char *text, const char *other)
 	return text && !strcmp(text, other);
 }
 
-static enum run_end stopped(const struct box_end *end, const char **ret_reason)
+/* Without a login the client says so itself, and asks nobody. */
+static const char *refused(const struct transcript *t)
+{
+	return t->api_status || !t->answer ? "the API refused the credential"
+					   : mem_printf("the client cannot work here: %s",
+						     record_short(str_visible(t->answer), 200));
+}
+
+static enum run_end stopped(const struct transcript *t, const struct box_end *end,
+	const char **ret_reason)
 {
 	switch (end->stop) {
 	case STOP_TIME:
@@ -30,7 +39,7 @@ static enum run_end stopped(const struct box_end *end, const char **ret_reason)
 		*ret_reason = "it printed more than is kept";
 		return END_LIMIT;
 	case STOP_REFUSED:
-		*ret_reason = "the API refused the credential";
+		*ret_reason = refused(t);
 		return END_ERROR;
 	case STOP_CANCELLED:
 		*ret_reason = "the run was stopped";
@@ -79,7 +88,7 @@ static enum run_end failed(const struct transcript *t, const char **ret_reason)
 enum run_end verdict_end(const struct transcript *t, const struct box_end *end,
 	const char *stderr_tail, const char **ret_reason)
 {
-	enum run_end stop = stopped(end, ret_reason);
+	enum run_end stop = stopped(t, end, ret_reason);
 
 	if (stop != END_WELL)
 		return stop;
@@ -89,8 +98,16 @@ enum run_end verdict_end(const struct transcript *t, const struct box_end *end,
 		*ret_reason = no_result(end, stderr_tail);
 		return END_ERROR;
 	}
+	if (t->done && t->failed)
+		return failed(t, ret_reason);
+	if (t->done && t->harness == &harness_claude && !t->asked && !t->turns) {
+		*ret_reason = mem_printf("the client did not ask the model: %s",
+			record_short(str_visible(t->answer ? t->answer : "it says nothing"),
+				200));
+		return END_ERROR;
+	}
 	if (t->done)
-		return t->failed ? failed(t, ret_reason) : END_WELL;
+		return END_WELL;
 	*ret_reason = no_result(end, stderr_tail);
 	return END_ERROR;
 }
@@ -150,6 +167,6 @@ bool verdict_again(const struct transcript *t, const struct box_end *end)
 {
 	if (end->stop != STOP_NOT || t->auth_failed || !t->failed)
 		return false;
-	return t->api_status == 429 || t->api_status == 408 || t->api_status >= 500 ||
-		(t->error && strstr(t->error, "onnection"));
+	return t->reset_at || t->api_status == 429 || t->api_status == 408 ||
+		t->api_status >= 500 || (t->error && strstr(t->error, "onnection"));
 }

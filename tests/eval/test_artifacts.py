@@ -77,6 +77,20 @@ def test_limits(bench):
     assert run.code == 3
 
 
+def test_commands_of_the_client(bench):
+    """Without the skill its name is a word; what asks no model says nothing of the skill."""
+    more = {"graders": [{"type": "exists", "path": "out.txt"}]}
+    bench.cases({"id": "skill", "prompt": "/review MOCK:write:out.txt", **more},
+                {"id": "other", "prompt": "/nonesuch MOCK:write:out.txt", **more})  # fmt: skip
+    run = bench.run()
+    found = {(a["case"], a["configuration"]): a for a in run.attempts().values()}
+    for configuration in ("with_skill", "without_skill"):
+        assert found["skill", configuration]["outcome"] == "pass", run.out
+        other = found["other", configuration]
+        assert other["outcome"] == "error" and "did not ask the model" in other["reason"]
+    assert run.code == 3
+
+
 def test_permission_denials(bench):
     """With prompts that nobody answers the client says success, and the record says more."""
     bench.cases({"id": "x", "prompt": "MOCK:write:out.txt", "graders": [EXISTS]}, **BARE)

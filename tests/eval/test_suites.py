@@ -215,10 +215,42 @@ def test_nothing_found(bench):
     assert again.returncode == 2 and b"File exists" in again.stderr
 
 
-@pytest.mark.parametrize("where", ["evals/review", "evals/deep/er/review", "skills/review"])
+@pytest.mark.parametrize("where", ["evals/review", "evals/deep/er/review", "skills/review",
+                                   "evals/called", "evals/deep/called"])  # fmt: skip
 def test_places(bench, where):
+    """By the directory's name, as BMAD's tools look, and by the one that the skill says."""
+    bench.write("skills/review/SKILL.md", "---\nname: called\ndescription: d\n---\n")
     bench.write(f"{where}/evals.json", [{"id": 1, "prompt": "a"}])
     assert len(read(bench)["cases"]) == 1
+
+
+def test_no_skill_is_named(bench):
+    """The only one below, or the one that we are in; else it says which there are."""
+
+    def plan(*args, cwd=bench.project, code=0):
+        done = lib.carrel("eval", *args, cwd=cwd)
+        assert done.returncode == code, done.stderr
+        return (done.stdout + done.stderr).decode()
+
+    assert "Wrote " in plan("init")
+    assert "suite     skills/review/evals/evals.json (1 case, 2 queries)" in plan("-n")
+    assert "suite     evals/evals.json" in plan("-n", cwd=bench.project / "skills/review")
+    bench.write("node_modules/x/SKILL.md", "---\nname: x\n---\n")
+    plan("-n")
+    bench.write(".claude/skills/other/SKILL.md", "---\nname: other\n---\n")
+    said = plan(code=2)
+    assert ".claude/skills/other, skills/review" in said and "carrel eval .claude" in said
+    said = plan(cwd=lib.make_dir(bench.project / "nothing"), code=2)
+    assert "there is no skill in this directory or below it" in said
+
+
+def test_controls_are_for_queries(bench):
+    """What asks no query pays for no control."""
+    bench.suite(BMAD["evals"][:1])
+    bench.suite([{"query": "q", "should_trigger": True}], "triggers.json")
+    for wanted, controls in (("A1", False), ("q001", True)):
+        done = lib.carrel("eval", "-n", "--filter", wanted, cwd=bench.project)
+        assert (b"2 controls" in lib.succeeded(done)) == controls
 
 
 def test_two_candidates(bench):
@@ -241,7 +273,6 @@ def test_options_go_over_the_suite(bench):
 
 def test_usage(bench):
     for args, words in (
-        ((), "needs the directory of a skill"),
         (("skills/nothing",), "found no suite"),
         (("skills/review", "--jobs", "0"), "from 1 to"),
         (("skills/review", "--threshold", "2"), "from 0 to 1"),

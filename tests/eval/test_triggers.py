@@ -23,6 +23,8 @@ def test_verdicts(bench):
         "MOCK:two": "not_fired",
         'MOCK:text:"quotes" $HOME `id` \\n': "not_fired",
         "-MOCK:text": "not_fired",
+        "/review MOCK:autoskill:review": "fired",
+        "/nonesuch MOCK:text": "not_fired",
         "MOCK:flaky:2": "not_fired",
     }
     bench.triggers(*expected)
@@ -32,8 +34,9 @@ def test_verdicts(bench):
     assert by_query["MOCK:late:review"]["tool_calls"] == {"Bash": 1, "Skill": 1}
     assert by_query["MOCK:flaky:2"]["retries"] == 2
     assert by_query["MOCK:two"]["tool_calls"] == {"Write": 1, "Bash": 1}
-    # One that is stopped when it fired says what it cost if the client has the time for it.
     assert by_query["MOCK:text"]["usd"] > 0
+    # A '/' does not make it a command of the client's: the model was asked.
+    assert by_query["/nonesuch MOCK:text"]["usd"] > 0
     # What was given and what was asked for is in the record; nothing of it was written outside.
     assert (run.dir / "queries" / "q001-r1" / "transcript.jsonl").read_text().count("\n") > 3
     assert run.code == 1 and "fired 2 of 2" in run.out
@@ -58,12 +61,13 @@ def test_a_refused_key_is_an_error_at_once(bench):
     assert all(a["seconds"] < 20 for a in run.attempts().values())
 
 
-@pytest.mark.parametrize("query", ["MOCK:hang", "MOCK:bash:sleep 98765"])
-def test_a_limit_is_no_verdict(bench, query):
-    bench.suite([{"query": query, "should_trigger": False}])
-    run = bench.run("--control", "MOCK:autoskill:control", "--repeat", "1", "--timeout", "4s")
-    (attempt,) = [a for a in run.attempts().values() if a["kind"] == "trigger"]
-    assert (attempt["outcome"], attempt["verdict"]) == ("limit", "error")
+def test_a_limit_is_no_verdict(bench):
+    bench.suite([{"query": query, "should_trigger": False}
+                 for query in ("MOCK:hang", "MOCK:bash:sleep 98765")])  # fmt: skip
+    # The controls have no more time than the queries, and a busy machine starts them late.
+    run = bench.run("--control", "MOCK:autoskill:control", "--repeat", "1", "--timeout", "20s")
+    made = [a for a in run.attempts().values() if a["kind"] == "trigger"]
+    assert [(a["outcome"], a["verdict"]) for a in made] == [("limit", "error")] * 2, run.out
     assert run.code == 3
     lib.wait_gone("sleep 98765")
 
