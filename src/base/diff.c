@@ -166,7 +166,7 @@ static void replace_middle(const struct compared *c, edits *out)
 		vec_push(out, ((struct edit){ '-', i, c->from }));
 }
 
-static void compare(const struct text *a, const struct text *b, edits *ret)
+static void compare_texts(const struct text *a, const struct text *b, edits *ret)
 {
 	struct compared c = { .a = a, .b = b, .a_to = a->n, .b_to = b->n };
 	edits middle = { 0 };
@@ -193,7 +193,7 @@ const long *diff_match(const char *old, size_t old_n, const char *new, size_t ne
 
 	for (size_t i = 0; i < a.n; i++)
 		match[i] = -1;
-	compare(&a, &b, &all);
+	compare_texts(&a, &b, &all);
 	vec_each(e, &all)
 		if (e->what == ' ')
 			match[e->old] = (long)e->new;
@@ -274,7 +274,7 @@ void diff_add_how(struct str *out, const char *old, size_t old_n, const char *ne
 	size_t from = 0, last;
 	edits all = { 0 };
 
-	compare(&a, &b, &all);
+	compare_texts(&a, &b, &all);
 	for (size_t i = 0; i < all.n; i = last) {
 		while (i < all.n && all.v[i].what == ' ')
 			i++;
@@ -303,7 +303,7 @@ void diff_count(const char *old, size_t old_n, const char *new, size_t new_n, si
 	edits all = { 0 };
 
 	*ret_added = *ret_removed = 0;
-	compare(&a, &b, &all);
+	compare_texts(&a, &b, &all);
 	vec_each(edit, &all) {
 		*ret_added += edit->what == '+';
 		*ret_removed += edit->what == '-';

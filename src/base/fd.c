@@ -176,7 +176,7 @@ int fd_open2(int dir, const char *path, int flags, unsigned long long resolve)
 }
 
 /* Through the descriptor's link in /proc: realpath(3) looks at every part of a path. */
-static const char *follow(const char *path)
+static const char *follow_link(const char *path)
 {
 	auto_close int fd = openat(AT_FDCWD, path, O_PATH | O_CLOEXEC);
 	char name[32], buf[PATH_MAX];
@@ -207,9 +207,10 @@ const char *fd_real_path(const char *path)
 	auto_close int fd = -1;
 
 	if (!clean || strcmp(clean, path))
-		return follow(path);
+		return follow_link(path);
 	fd = fd_open2(AT_FDCWD, path, O_PATH | O_CLOEXEC, RESOLVE_NO_SYMLINKS);
 	if (fd >= 0)
 		return clean;
-	return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? NULL : follow(path);
+	return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? NULL
+								      : follow_link(path);
 }

@@ -20,7 +20,7 @@ static const char *hex_of(const uint8_t *digest, size_t n)
 	return hex;
 }
 
-static const char *finish(SHA2_CTX *ctx)
+static const char *hex_digest(SHA2_CTX *ctx)
 {
 	uint8_t digest[SHA256_DIGEST_LENGTH];
 
@@ -34,7 +34,7 @@ const char *hash_hex(const void *bytes, size_t n)
 
 	SHA256Init(&ctx);
 	SHA256Update(&ctx, bytes, n);
-	return finish(&ctx);
+	return hex_digest(&ctx);
 }
 
 const char *hash_fd(int fd)
@@ -51,7 +51,7 @@ const char *hash_fd(int fd)
 			return NULL;
 		SHA256Update(&ctx, (const uint8_t *)buf, (size_t)n);
 	}
-	return finish(&ctx);
+	return hex_digest(&ctx);
 }
 
 const char *hash_git_blob(const void *bytes, size_t n)

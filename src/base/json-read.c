@@ -129,7 +129,7 @@ static bool expected(struct reader *r, const char *what)
 
 /* ---- between values ---- */
 
-static bool take(struct reader *r, char c)
+static bool take_char(struct reader *r, char c)
 {
 	if (r->p == r->end || *r->p != c)
 		return false;
@@ -365,17 +365,17 @@ static const char *take_number(struct reader *r)
 {
 	const char *digits;
 
-	take(r, '-');
+	take_char(r, '-');
 	digits = r->p;
 	if (!take_digits(r))
-		return take(r, '.') ? "a number without a digit before the point" : NULL;
+		return take_char(r, '.') ? "a number without a digit before the point" : NULL;
 	if (*digits == '0' && r->p - digits > 1)
 		return "a number with a leading zero";
-	if (take(r, '.') && !take_digits(r))
+	if (take_char(r, '.') && !take_digits(r))
 		return "a number without a digit after the point";
-	if (take(r, 'e') || take(r, 'E')) {
-		if (!take(r, '+'))
-			take(r, '-');
+	if (take_char(r, 'e') || take_char(r, 'E')) {
+		if (!take_char(r, '+'))
+			take_char(r, '-');
 		if (!take_digits(r))
 			return "a number without a digit in its exponent";
 	}
@@ -506,7 +506,7 @@ static bool read_key(struct reader *r, struct json_at at, const char **ret)
 	if (c != '"')
 		return expected(r, "a key or \"}\"");
 	return read_string(r, at, ret) && skip_space(r) &&
-		(take(r, ':') || expected(r, "a colon after the key"));
+		(take_char(r, ':') || expected(r, "a colon after the key"));
 }
 
 static struct json_value *read_member(struct reader *r)
@@ -535,7 +535,7 @@ static bool read_items(struct reader *r, struct json_value *parent, size_t *ret_
 	for (*ret_n = 0;; ++*ret_n) {
 		if (!skip_space(r))
 			return false;
-		if (take(r, close))
+		if (take_char(r, close))
 			return true;
 		*tail = object ? read_member(r) : read_value(r);
 		if (!*tail)
@@ -543,7 +543,7 @@ static bool read_items(struct reader *r, struct json_value *parent, size_t *ret_
 		tail = &(*tail)->next;
 		if (!skip_space(r))
 			return false;
-		if (!take(r, ',') && (r->p == r->end || *r->p != close))
+		if (!take_char(r, ',') && (r->p == r->end || *r->p != close))
 			return expected(r, object ? "a comma or \"}\"" : "a comma or \"]\"");
 	}
 }

@@ -59,7 +59,7 @@ static void newline(struct json *j)
 		str_add(j->out, "  ");
 }
 
-static void begin(struct json *j, const char *key)
+static void begin_value(struct json *j, const char *key)
 {
 	if (j->more)
 		str_addc(j->out, ',');
@@ -74,7 +74,7 @@ static void begin(struct json *j, const char *key)
 
 void json_open(struct json *j, const char *key, char bracket)
 {
-	begin(j, key);
+	begin_value(j, key);
 	str_addc(j->out, bracket);
 	j->depth++;
 	j->more = false;
@@ -93,7 +93,7 @@ void json_close(struct json *j, char bracket)
 
 void json_string(struct json *j, const char *key, const char *value)
 {
-	begin(j, key);
+	begin_value(j, key);
 	if (value)
 		json_add_quoted(j->out, value, strlen(value));
 	else
@@ -102,19 +102,19 @@ void json_string(struct json *j, const char *key, const char *value)
 
 void json_number(struct json *j, const char *key, long long value)
 {
-	begin(j, key);
+	begin_value(j, key);
 	str_addf(j->out, "%lld", value);
 }
 
 void json_count(struct json *j, const char *key, unsigned long long value)
 {
-	begin(j, key);
+	begin_value(j, key);
 	str_addf(j->out, "%llu", value);
 }
 
 void json_real(struct json *j, const char *key, double value)
 {
-	begin(j, key);
+	begin_value(j, key);
 	if (isfinite(value))
 		str_addf(j->out, "%.10g", value);
 	else
@@ -123,12 +123,12 @@ void json_real(struct json *j, const char *key, double value)
 
 void json_raw(struct json *j, const char *key, const char *value)
 {
-	begin(j, key);
+	begin_value(j, key);
 	str_add(j->out, value);
 }
 
 void json_bool(struct json *j, const char *key, bool value)
 {
-	begin(j, key);
+	begin_value(j, key);
 	str_add(j->out, value ? "true" : "false");
 }

@@ -56,7 +56,7 @@ static bool alike(const struct stretch *a, const struct stretch *b)
 	return a_n == b_n && (a_n == 0 || !memcmp(x, y, a_n));
 }
 
-static void take(struct str *out, const struct stretch *s)
+static void take_stretch(struct str *out, const struct stretch *s)
 {
 	size_t n;
 	const char *p = bytes_of(s, &n);
@@ -70,9 +70,9 @@ static bool join(struct str *out, const struct stretch *base, const struct stret
 	const struct stretch *theirs)
 {
 	if (alike(ours, base) || alike(ours, theirs))
-		take(out, theirs);
+		take_stretch(out, theirs);
 	else if (alike(theirs, base))
-		take(out, ours);
+		take_stretch(out, ours);
 	else
 		return false;
 	return true;
@@ -95,7 +95,7 @@ static bool join_all(struct str *out, const struct lines *base, const struct lin
 		b.from = b.to++;
 		o.from = o.to++;
 		t.from = t.to++;
-		take(out, &b);
+		take_stretch(out, &b);
 		b.from++, o.from++, t.from++;
 	}
 }

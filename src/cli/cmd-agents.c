@@ -297,8 +297,8 @@ static int check_trust(const struct manifests *m, bool *ret, struct fault *f)
 	return 0;
 }
 
-static int load(const struct agents_args *a, struct manifests *ret, bool *ret_approved,
-	problems *bad, struct fault *f)
+static int load_manifests(const struct agents_args *a, struct manifests *ret,
+	bool *ret_approved, problems *bad, struct fault *f)
 {
 	const char *dir;
 	int rc = agent_workspace(&(struct request){ 0 }, &dir, f);
@@ -330,7 +330,7 @@ static int cmd_agents(void *args, int argc, char **argv)
 	int rc;
 
 	(void)argc, (void)argv;
-	if (load(a, &m, &approved, &bad, &f) < 0)
+	if (load_manifests(a, &m, &approved, &bad, &f) < 0)
 		return bad.n ? cmd_problems(bad.v, bad.n) : cmd_fail(&f);
 	manifest_names(&m, &names);
 	if (a->names)

@@ -85,7 +85,7 @@ static bool is_of_commits(const char *path)
 		str_ends(path, ".git/packed-refs");
 }
 
-static int prepare(struct applying *x, const char *box, struct fault *f)
+static int prepare_apply(struct applying *x, const char *box, struct fault *f)
 {
 	int rc = workspace_open(box, &x->w, f);
 
@@ -265,7 +265,7 @@ static int cmd_apply(void *args, int argc, char **argv)
 {
 	struct applying x = { .args = args };
 	struct fault f = { 0 };
-	int rc = prepare(&x, argv[0], &f);
+	int rc = prepare_apply(&x, argv[0], &f);
 
 	if (rc == 0)
 		rc = take_paths(&x, argc - 1, argv + 1, &f);

@@ -6,7 +6,7 @@
 #include "cli/run-args.h"
 #include "base/fault.h"
 
-static int start(const char *client, struct run_args *a, int argc, char **argv)
+static int start_client(const char *client, struct run_args *a, int argc, char **argv)
 {
 	struct fault f = { 0 };
 
@@ -31,7 +31,7 @@ static int start(const char *client, struct run_args *a, int argc, char **argv)
 #define CLIENT(id, title)                                      \
 	static int cmd_##id(void *args, int argc, char **argv) \
 	{                                                      \
-		return start(#id, args, argc, argv);           \
+		return start_client(#id, args, argc, argv);    \
 	}                                                      \
 	const struct cmd cmd_##id##_entry = {                  \
 		.name = #id,                                   \

@@ -347,7 +347,7 @@ static int export_all(struct view *v, struct fault *f)
 
 /* ---- all of it ---- */
 
-static int find(struct workspace *w, const struct diff_args *a, struct fault *f)
+static int find_changes(struct workspace *w, const struct diff_args *a, struct fault *f)
 {
 	int rc;
 
@@ -395,7 +395,7 @@ static void note_rest(const struct view *v)
 			git));
 }
 
-static int show(struct view *v, struct fault *f)
+static int show_diff(struct view *v, struct fault *f)
 {
 	const struct diff_args *a = v->args;
 	struct str out = { 0 };
@@ -428,14 +428,14 @@ static int cmd_diff(void *args, int argc, char **argv)
 	if (rc == 0)
 		rc = workspace_open(argv[0], &w, &f);
 	if (rc == 0)
-		rc = find(&w, a, &f);
+		rc = find_changes(&w, a, &f);
 	if (rc < 0)
 		return cmd_fail(&f);
 	v.colour = may_colour(a) && a->format != FORMAT_PATCH && !a->json;
 	choose(&v, &w.changes, argc - 1, argv + 1);
 	if (a->git)
 		choose(&v, &w.repository, argc - 1, argv + 1);
-	rc = show(&v, &f);
+	rc = show_diff(&v, &f);
 	if (rc < 0)
 		return cmd_fail(&f);
 	note_rest(&v);

@@ -54,7 +54,7 @@ static const char *summary(const char *box)
 }
 
 /* 1: yes. */
-static int ask(const char *box, const char *what, bool yes, struct fault *f)
+static int ask_removal(const char *box, const char *what, bool yes, struct fault *f)
 {
 	int answer = 1;
 
@@ -72,13 +72,13 @@ static int discard(const char *box, bool yes, struct fault *f)
 	if (rc < 0)
 		return rc;
 	workspace_close(&w);
-	rc = ask(box, "discarded", yes, f);
+	rc = ask_removal(box, "discarded", yes, f);
 	if (rc > 0)
 		rc = workspace_drop(box, f) < 0 ? -EINVAL : 1;
 	return rc;
 }
 
-static int finish(int rc, const char *box, const char *done, const struct fault *f)
+static int report_end(int rc, const char *box, const char *done, const struct fault *f)
 {
 	if (rc < 0)
 		return cmd_fail(f);
@@ -98,7 +98,7 @@ static int cmd_discard(void *args, int argc, char **argv)
 		return cmd_fail(&f);
 	rc = discard(argv[0], a->yes, &f);
 	registry_release(&held);
-	return finish(rc, argv[0], "its changes are dropped", &f);
+	return report_end(rc, argv[0], "its changes are dropped", &f);
 }
 
 static int remove_record(const char *box, bool yes, struct fault *f)
@@ -106,7 +106,7 @@ static int remove_record(const char *box, bool yes, struct fault *f)
 	int rc = boxes_find(box, f);
 
 	if (rc > 0)
-		rc = ask(box, "removed", yes, f);
+		rc = ask_removal(box, "removed", yes, f);
 	if (rc > 0)
 		rc = boxes_erase(box, f) < 0 ? -EINVAL : 1;
 	return rc;
@@ -124,7 +124,7 @@ static int cmd_rm(void *args, int argc, char **argv)
 		return cmd_fail(&f);
 	rc = remove_record(argv[0], a->yes, &f);
 	registry_release(&held);
-	return finish(rc, argv[0], "its record is removed", &f);
+	return report_end(rc, argv[0], "its record is removed", &f);
 }
 
 static const struct opt discard_opts[] = {

@@ -205,7 +205,7 @@ static bool settle(struct suite *s, const struct eval_args *a, struct fault *f)
 	return true;
 }
 
-static int load(const struct eval_args *a, struct suite *ret, struct fault *f)
+static int load_suite(const struct eval_args *a, struct suite *ret, struct fault *f)
 {
 	struct suite_where where = { a->word, a->evals, a->skill, a->project };
 	suite_errors errors = { 0 };
@@ -412,7 +412,7 @@ static void set_names(struct engine *e)
 		e->bench.trigger_name = mem_printf("%.50s-%.6s", e->suite->skill.name, hash);
 }
 
-static int finish(const struct engine *e, const struct run_files *files, struct fault *f)
+static int finish_eval(const struct engine *e, const struct run_files *files, struct fault *f)
 {
 	struct run_dir run;
 	struct summary s;
@@ -449,10 +449,10 @@ static int run(struct engine *e, const struct run_files *files, struct fault *f)
 	rc = engine_run(e, &watch, f);
 	progress_end(&p);
 	scratch_remove(e->bench.scratch, e->lock);
-	return rc < 0 ? fail(f, EVAL_BROKEN) : finish(e, files, f);
+	return rc < 0 ? fail(f, EVAL_BROKEN) : finish_eval(e, files, f);
 }
 
-static int start(struct eval_args *a, struct engine *e, struct fault *f)
+static int start_eval(struct eval_args *a, struct engine *e, struct fault *f)
 {
 	struct str text = { 0 };
 	int answer;
@@ -549,7 +549,7 @@ static int cmd_eval(void *args, int argc, char **argv)
 		return fail(&f, EVAL_USAGE);
 	if (a->resume && a->mode == MODE_BOTH && e.options.artifacts != e.options.triggers)
 		a->mode = e.options.artifacts ? MODE_ARTIFACT : MODE_TRIGGER;
-	code = load(a, &suite, &f);
+	code = load_suite(a, &suite, &f);
 	if (code)
 		return code;
 	e.options.artifacts = a->mode != MODE_TRIGGER;
@@ -574,7 +574,7 @@ static int cmd_eval(void *args, int argc, char **argv)
 									  : "sonnet" };
 	for (int i = 0; i < argc; i++)
 		vec_push(&e.bench.args, argv[i]);
-	return start(a, &e, &f);
+	return start_eval(a, &e, &f);
 }
 
 static const struct opt eval_opts[] = {

@@ -58,7 +58,7 @@ static const char *text(const struct json_value *v, const char *key)
 	return m && (m->type == JSON_STRING || m->type == JSON_NUMBER) ? m->text : NULL;
 }
 
-static const char *shown(const struct json_value *v, const char *key)
+static const char *shown_member(const struct json_value *v, const char *key)
 {
 	const char *s = text(v, key);
 
@@ -104,29 +104,29 @@ static const char *bytes(const struct json_value *v, const char *key)
 
 static void add_lookup(struct str *out, const struct json_value *v)
 {
-	str_addf(out, "%-8s  lookup   %-*s  %s", shown(v, "verdict"), WHO_WIDTH, who(v),
-		shown(v, "type"));
+	str_addf(out, "%-8s  lookup   %-*s  %s", shown_member(v, "verdict"), WHO_WIDTH, who(v),
+		shown_member(v, "type"));
 }
 
 static void add_connect(struct str *out, const struct json_value *v)
 {
 	const struct json_value *inbound = json_member(v, "inbound");
 
-	str_addf(out, "%-8s  %-7s  %-*s  %s ms", shown(v, "verdict"),
+	str_addf(out, "%-8s  %-7s  %-*s  %s ms", shown_member(v, "verdict"),
 		inbound && inbound->boolean ? "inbound" : "connect", WHO_WIDTH, who(v),
-		shown(v, "ms"));
+		shown_member(v, "ms"));
 }
 
 static void add_close(struct str *out, const struct json_value *v)
 {
 	str_addf(out, "%-8s  close    %-*s  %s ms, %s sent, %s received", "", WHO_WIDTH, who(v),
-		shown(v, "ms"), bytes(v, "sent"), bytes(v, "received"));
+		shown_member(v, "ms"), bytes(v, "sent"), bytes(v, "received"));
 }
 
 static void add_datagram(struct str *out, const struct json_value *v)
 {
-	str_addf(out, "%-8s  %-7s  %-*s", shown(v, "verdict"), shown(v, "proto"), WHO_WIDTH,
-		who(v));
+	str_addf(out, "%-8s  %-7s  %-*s", shown_member(v, "verdict"), shown_member(v, "proto"),
+		WHO_WIDTH, who(v));
 }
 
 static void add_held(struct str *out, const struct json_value *v)
@@ -136,7 +136,7 @@ static void add_held(struct str *out, const struct json_value *v)
 
 static void add_limit(struct str *out, const struct json_value *v)
 {
-	str_addf(out, "%-8s  limit    %s", "", shown(v, "limit"));
+	str_addf(out, "%-8s  limit    %s", "", shown_member(v, "limit"));
 }
 
 static void add_lost(struct str *out, const struct json_value *v)
@@ -147,17 +147,17 @@ static void add_lost(struct str *out, const struct json_value *v)
 
 static void add_full(struct str *out, const struct json_value *v)
 {
-	str_addf(out, "%-8s  full     %s", "", shown(v, "text"));
+	str_addf(out, "%-8s  full     %s", "", shown_member(v, "text"));
 }
 
 static void add_start(struct str *out, const struct json_value *v)
 {
-	str_addf(out, "box %s, pid %s", shown(v, "box"), shown(v, "pid"));
+	str_addf(out, "box %s, pid %s", shown_member(v, "box"), shown_member(v, "pid"));
 }
 
 static void add_end(struct str *out, const struct json_value *v)
 {
-	str_addf(out, "%-8s  end      exit code %s", "", shown(v, "code"));
+	str_addf(out, "%-8s  end      exit code %s", "", shown_member(v, "code"));
 }
 
 static const struct {
@@ -195,7 +195,7 @@ static void add_reason(struct str *out, const struct json_value *v)
 
 	if (verdict && !strcmp(verdict, "refused"))
 		str_addf(out, "  %s%s%s", address ? str_visible(address) : "",
-			address ? ": " : "", shown(v, "reason"));
+			address ? ": " : "", shown_member(v, "reason"));
 	if (error)
 		str_addf(out, "  %s", str_visible(error));
 }
@@ -266,7 +266,7 @@ static void print_line(struct reader *r)
 
 /* ---- the file ---- */
 
-static void take(struct reader *r, const char *bytes_, size_t n)
+static void take_bytes(struct reader *r, const char *bytes_, size_t n)
 {
 	for (size_t i = 0; i < n && !r->code; i++) {
 		if (bytes_[i] == '\n') {
@@ -290,7 +290,7 @@ static int read_on(struct reader *r, struct fault *f)
 		if (n < 0 && errno != EINTR)
 			return fault_set(f, errno, "read the record of '%s'", r->box);
 		if (n > 0)
-			take(r, r->piece, (size_t)n);
+			take_bytes(r, r->piece, (size_t)n);
 	}
 	return 0;
 }
@@ -324,7 +324,7 @@ static void note_no_end(const struct reader *r)
 }
 
 /* Read until the last line, or until the box is gone and its record is read. */
-static int follow(struct reader *r, struct fault *f)
+static int follow_record(struct reader *r, struct fault *f)
 {
 	bool running = true;
 	int rc = 0;
@@ -371,7 +371,7 @@ static int cmd_events(void *args, int argc, char **argv)
 	if (rc == 0)
 		rc = read_on(r, &f);
 	if (rc == 0 && a->follow)
-		rc = follow(r, &f);
+		rc = follow_record(r, &f);
 	return rc < 0 ? cmd_fail(&f) : r->code;
 }
 

@@ -35,7 +35,7 @@ struct reader {
 	char line[LINE_MOST], piece[PIECE];
 };
 
-static const char *shown(const struct json_value *v, const char *key)
+static const char *shown_member(const struct json_value *v, const char *key)
 {
 	const struct json_value *m = json_member(v, key);
 
@@ -57,17 +57,17 @@ static void print_line(struct reader *r)
 		v->type != JSON_OBJECT) {
 		str_add(&out, "?\n");
 	} else if (json_member(v, "box")) {
-		str_addf(&out, "%s, which ended %s, left in %s:\n", shown(v, "box"),
-			shown(v, "time"), shown(v, "workspace"));
+		str_addf(&out, "%s, which ended %s, left in %s:\n", shown_member(v, "box"),
+			shown_member(v, "time"), shown_member(v, "workspace"));
 	} else {
-		str_addf(&out, "%-12s  %s  (%s)\n", shown(v, "rank"), shown(v, "path"),
-			shown(v, "why"));
+		str_addf(&out, "%-12s  %s  (%s)\n", shown_member(v, "rank"),
+			shown_member(v, "path"), shown_member(v, "why"));
 	}
 	r->code = cmd_print(&out);
 	mem_reset(mark);
 }
 
-static void take(struct reader *r, const char *bytes, size_t n)
+static void take_bytes(struct reader *r, const char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n && !r->code; i++) {
 		if (bytes[i] == '\n') {
@@ -87,7 +87,7 @@ static int read_all(struct reader *r, int fd, const char *box, struct fault *f)
 		if (n < 0 && errno != EINTR)
 			return fault_set(f, errno, "read the record of '%s'", box);
 		if (n > 0)
-			take(r, r->piece, (size_t)n);
+			take_bytes(r, r->piece, (size_t)n);
 	}
 	return 0;
 }

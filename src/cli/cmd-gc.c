@@ -39,34 +39,35 @@ struct outcome {
 	bool failed;
 };
 
-static void keep(const struct instance *i, const char *why, struct outcome *o)
+static void keep_instance(const struct instance *i, const char *why, struct outcome *o)
 {
 	vec_push(&o->kept, ((struct kept){ i, why }));
 	cmd_note(mem_printf("kept %s%s%s: %s", str_visible(i->id), i->root ? " of " : "",
 		i->root ? str_visible(i->root) : "", why));
 }
 
-static void collect(const struct instance *i, bool dry, struct outcome *o)
+static void collect_instance(const struct instance *i, bool dry, struct outcome *o)
 {
 	enum instance_root root = i->problem ? ROOT_UNSURE : instance_root(i->root);
 	struct fault f = { 0 };
 	int rc;
 
 	if (i->problem) {
-		keep(i, i->problem, o);
+		keep_instance(i, i->problem, o);
 	} else if (root == ROOT_UNSURE) {
-		keep(i, "its root cannot be found, but may be on a disk that is not mounted",
+		keep_instance(i,
+			"its root cannot be found, but may be on a disk that is not mounted",
 			o);
 	} else if (root == ROOT_THERE) {
 		o->others++;
 	} else if (i->running) {
-		keep(i, "its root is gone, but a box runs in it", o);
+		keep_instance(i, "its root is gone, but a box runs in it", o);
 	} else {
 		rc = dry ? 0 : instance_remove(i, true, &f);
 		if (rc == 0 && !dry)
 			rc = agreed_forget(i->id, &f);
 		if (rc == -EBUSY || rc == -EEXIST) {
-			keep(i, f.text, o);
+			keep_instance(i, f.text, o);
 		} else if (rc < 0) {
 			o->failed = true;
 			cmd_fail(&f);
@@ -212,7 +213,7 @@ static int cmd_gc(void *args, int argc, char **argv)
 		cmd_fail(&f);
 	}
 	vec_each(i, &all)
-		collect(i, a->dry, &o);
+		collect_instance(i, a->dry, &o);
 	collect_records(a, &o);
 	collect_walks(a->dry, &o);
 	rc = a->json ? print_json(&o, a->dry) : print_text(&o, a->dry);

@@ -268,8 +268,8 @@ static const struct word {
 	{ "import", instances_import, 1, .dry = true },
 };
 
-static int check(const struct word *w, const struct instances_args *a, int argc, char **argv,
-	struct fault *f)
+static int check_words(const struct word *w, const struct instances_args *a, int argc,
+	char **argv, struct fault *f)
 {
 	const char *wrong = a->json && !w->json ? "--json"
 		: a->dry && !w->dry             ? "--dry-run"
@@ -293,7 +293,7 @@ static int cmd_instances(void *args, int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		if (strcmp(words[i].name, name) != 0)
 			continue;
-		if (check(&words[i], args, rest, argv + 1, &f) < 0) {
+		if (check_words(&words[i], args, rest, argv + 1, &f) < 0) {
 			fault_fix(&f, "See `carrel instances --help`.");
 			return cmd_fail(&f);
 		}

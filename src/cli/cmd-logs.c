@@ -37,7 +37,7 @@ struct follower {
 	char *before;   /* the screen at the last read; NULL: none */
 };
 
-static int put(const char *bytes, size_t n)
+static int put_out(const char *bytes, size_t n)
 {
 	return fd_write_all(STDOUT_FILENO, bytes, n);
 }
@@ -97,7 +97,7 @@ static int copy_log(struct follower *w)
 				break;
 			from = feed + 1;
 		}
-		rc = w->printed && from < end ? 0 : put(from, (size_t)(end - from));
+		rc = w->printed && from < end ? 0 : put_out(from, (size_t)(end - from));
 		if (rc < 0)
 			return rc;
 		w->at += w->printed ? from - bytes : n;
@@ -133,14 +133,14 @@ static int copy_screen(struct follower *w, bool all)
 		n--;
 	}
 	if (at > from) {
-		rc = put(from, (size_t)(at - from));
+		rc = put_out(from, (size_t)(at - from));
 		w->printed = n;
 	}
 	w->before = now;
 	return rc;
 }
 
-static int follow(struct follower *w, struct fault *f)
+static int follow_log(struct follower *w, struct fault *f)
 {
 	int rc = 0;
 	bool runs = true;
@@ -173,7 +173,7 @@ static int cmd_logs(void *args, int argc, char **argv)
 		return cmd_fail(&f);
 	}
 	if (a->follow)
-		return follow(&w, &f) < 0 ? cmd_fail(&f) : 0;
+		return follow_log(&w, &f) < 0 ? cmd_fail(&f) : 0;
 	rc = copy_log(&w);
 	if (rc == 0)
 		rc = copy_screen(&w, true);

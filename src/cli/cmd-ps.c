@@ -105,7 +105,7 @@ static texts list(const struct json_value *status, const char *key)
 	return all;
 }
 
-static struct row ask(const struct registry_box *box)
+static struct row ask_box(const struct registry_box *box)
 {
 	struct row row = { .name = box->name,
 		.pid = box->pid,
@@ -405,7 +405,7 @@ static void add_uses(row_vec *rows, struct samples *before)
 
 /* ---- the command ---- */
 
-static int show(const struct ps_args *a, struct samples *before)
+static int show_boxes(const struct ps_args *a, struct samples *before)
 {
 	struct str out = { 0 };
 	struct json j = { .out = &out, .indent = true };
@@ -421,7 +421,7 @@ static int show(const struct ps_args *a, struct samples *before)
 				    "yours, here and where boxes are started",
 			problem));
 	vec_each(box, &boxes)
-		vec_push(&rows, ask(box));
+		vec_push(&rows, ask_box(box));
 	add_uses(&rows, before);
 	if (a->all && add_ended(&boxes, &rows, &f) < 0)
 		return cmd_fail(&f);
@@ -449,7 +449,7 @@ static int watch(const struct ps_args *a, struct samples *before)
 		pid_t pid = fork();
 
 		if (pid == 0)
-			exit(show(a, before));
+			exit(show_boxes(a, before));
 		if (pid < 0 || waitpid(pid, &status, 0) < 0)
 			return 125;
 		if (status == 0)
@@ -470,7 +470,7 @@ static int cmd_ps(void *args, int argc, char **argv)
 		fault_set(&f, errno, "get memory");
 		return cmd_fail(&f);
 	}
-	return a->watch ? watch(a, before) : show(a, before);
+	return a->watch ? watch(a, before) : show_boxes(a, before);
 }
 
 static const struct opt ps_opts[] = {

@@ -50,7 +50,7 @@ static const char *change_text(const struct race_box *b)
 		b->added, b->removed);
 }
 
-static void tell(const struct race *r, const struct race_box *b)
+static void report_phase(const struct race *r, const struct race_box *b)
 {
 	(void)r;
 	if (b->phase == RACE_RUNS)
@@ -166,7 +166,7 @@ static const char *const *run_words(const struct race_args *a, char **rest)
 	return words.v;
 }
 
-static int ask(const struct race_args *a, size_t n, struct fault *f)
+static int ask_race(const struct race_args *a, size_t n, struct fault *f)
 {
 	const char *what = a->agent ? a->agent : "this command";
 	int rc;
@@ -190,7 +190,7 @@ static int take_best(const struct race *r, int best)
 	return cmd_dispatch(2, (char **)argv);
 }
 
-static int finish(const struct race_args *a, const struct race *r)
+static int finish_race(const struct race_args *a, const struct race *r)
 {
 	int best = race_best(r), code = a->json ? show_json(r, best) : show_table(r, best);
 
@@ -208,7 +208,7 @@ static int finish(const struct race_args *a, const struct race *r)
 	return 0;
 }
 
-static int prepare(const struct race_args *a, char **rest, struct race *r, struct fault *f)
+static int prepare_race(const struct race_args *a, char **rest, struct race *r, struct fault *f)
 {
 	size_t n = 0;
 	int rc = read_count(a->count, &n, f);
@@ -222,15 +222,15 @@ static int prepare(const struct race_args *a, char **rest, struct race *r, struc
 		rc = race_name(r, a->name ? a->name : a->agent ? a->agent : "race", n, f);
 	r->run = run_words(a, rest);
 	r->check = a->check;
-	r->tell = tell;
-	return rc < 0 ? rc : ask(a, n, f);
+	r->tell = report_phase;
+	return rc < 0 ? rc : ask_race(a, n, f);
 }
 
 static int cmd_race(void *args, int argc, char **argv)
 {
 	struct race r = { 0 };
 	struct fault f = { 0 };
-	int rc = prepare(args, argv, &r, &f);
+	int rc = prepare_race(args, argv, &r, &f);
 
 	(void)argc;
 	if (rc == 0)
@@ -239,7 +239,7 @@ static int cmd_race(void *args, int argc, char **argv)
 		cmd_note("interrupted; all boxes have ended");
 		return 130;
 	}
-	return rc < 0 ? cmd_fail(&f) : finish(args, &r);
+	return rc < 0 ? cmd_fail(&f) : finish_race(args, &r);
 }
 
 static const struct opt race_opts[] = {

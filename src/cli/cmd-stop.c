@@ -31,7 +31,7 @@ static int parse_seconds(void *args, const char *text, struct fault *f)
 	return 0;
 }
 
-static int ask(const struct stop_args *a, const char *name, bool restart, struct fault *f)
+static int ask_stop(const struct stop_args *a, const char *name, bool restart, struct fault *f)
 {
 	const struct json_value *reply;
 
@@ -44,7 +44,7 @@ static int cmd_stop(void *args, int argc, char **argv)
 	struct fault f = { 0 };
 
 	(void)argc;
-	if (ask(args, argv[0], false, &f) < 0 || registry_wait(argv[0], &f) < 0)
+	if (ask_stop(args, argv[0], false, &f) < 0 || registry_wait(argv[0], &f) < 0)
 		return cmd_fail(&f);
 	return 0;
 }
@@ -54,7 +54,7 @@ static int cmd_restart(void *args, int argc, char **argv)
 	struct fault f = { 0 };
 
 	(void)argc;
-	return ask(args, argv[0], true, &f) < 0 ? cmd_fail(&f) : 0;
+	return ask_stop(args, argv[0], true, &f) < 0 ? cmd_fail(&f) : 0;
 }
 
 static const struct opt stop_opts[] = {

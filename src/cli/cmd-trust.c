@@ -42,7 +42,7 @@ static const char *working_directory(struct fault *f)
 	return NULL;
 }
 
-static int load(const char *name, struct subject *ret, problems *bad, struct fault *f)
+static int load_manifest(const char *name, struct subject *ret, problems *bad, struct fault *f)
 {
 	const struct manifest_file *file;
 	struct subject s = { 0 };
@@ -104,7 +104,7 @@ static int show_json(const struct subject *s)
 	return cmd_print(&out);
 }
 
-static int show(const struct subject *s)
+static int show_grants(const struct subject *s)
 {
 	static const char *const states[] = {
 		[TRUST_NEW] = "is not approved",
@@ -137,7 +137,7 @@ static int no_terminal(const struct subject *s, struct fault *f)
 		s->state.hash);
 }
 
-static int ask(const struct subject *s, struct fault *f)
+static int ask_trust(const struct subject *s, struct fault *f)
 {
 	struct str question = { 0 };
 	int answer;
@@ -153,7 +153,7 @@ static int ask(const struct subject *s, struct fault *f)
 	return answer ? trust_give(s->path, &s->state, f) : fault_set(f, 0, "not approved");
 }
 
-static int say(const char *path, const char *what)
+static int print_verdict(const char *path, const char *what)
 {
 	struct str out = { 0 };
 
@@ -166,12 +166,12 @@ static int approve(const struct subject *s)
 	struct fault f = { 0 };
 
 	if (s->own)
-		return say(s->path, "is your own manifest and needs no approval");
+		return print_verdict(s->path, "is your own manifest and needs no approval");
 	if (s->state.is == TRUST_GIVEN)
-		return say(s->path, "is approved already");
-	if (ask(s, &f) < 0)
+		return print_verdict(s->path, "is approved already");
+	if (ask_trust(s, &f) < 0)
 		return cmd_fail(&f);
-	return say(s->path, "is approved");
+	return print_verdict(s->path, "is approved");
 }
 
 /* Also if the file is broken or gone by now: only its path counts. */
@@ -189,7 +189,7 @@ static int take_back(const char *name)
 		path = path_join(mem_strdup(real), path_base(path));
 	if (trust_take(path, &was, &f) < 0)
 		return cmd_fail(&f);
-	return say(path, was ? "is no longer approved" : "was not approved");
+	return print_verdict(path, was ? "is no longer approved" : "was not approved");
 }
 
 static int cmd_trust(void *args, int argc, char **argv)
@@ -208,11 +208,11 @@ static int cmd_trust(void *args, int argc, char **argv)
 		return take_back(name);
 	/* The variable approves a single start; this command is about the store. */
 	unsetenv("CARREL_TRUST");
-	if (load(name, &s, &bad, &f) < 0)
+	if (load_manifest(name, &s, &bad, &f) < 0)
 		return bad.n ? cmd_problems(bad.v, bad.n) : cmd_fail(&f);
 	if (a->json)
 		return show_json(&s);
-	return a->show ? show(&s) : approve(&s);
+	return a->show ? show_grants(&s) : approve(&s);
 }
 
 static const struct opt trust_opts[] = {

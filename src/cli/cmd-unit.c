@@ -201,7 +201,7 @@ static int check_words(const struct unit *u, struct fault *f)
 	return rc;
 }
 
-static int check(const struct unit *u, struct fault *f)
+static int check_unit(const struct unit *u, struct fault *f)
 {
 	int rc = check_directory(u->plan->workspace, f);
 
@@ -233,7 +233,7 @@ static int cmd_unit(void *args, int argc, char **argv)
 		return code;
 	if (a->manifest)
 		u.manifest = fd_real_path(a->manifest);
-	if (plan_name(&a->request, u.plan->workspace, &u.box, &f) < 0 || check(&u, &f) < 0)
+	if (plan_name(&a->request, u.plan->workspace, &u.box, &f) < 0 || check_unit(&u, &f) < 0)
 		return cmd_fail(&f);
 	add_unit(&out, &u);
 	return cmd_print(&out);

@@ -160,7 +160,7 @@ static void add_harmless(struct str *out, const char *text)
  * One write, so that lines of several carrels do not mix. A failure to write to standard error
  * cannot be reported anywhere.
  */
-static void say(const struct str *text)
+static void write_lines(const struct str *text)
 {
 	(void)fd_write_all(STDERR_FILENO, text->p, text->len);
 }
@@ -191,7 +191,7 @@ int cmd_fail(const struct fault *f)
 		add_harmless(&line, f->fix[0] ? f->fix : full);
 		str_addc(&line, '\n');
 	}
-	say(&line);
+	write_lines(&line);
 	return EXIT_CARREL;
 }
 
@@ -202,7 +202,7 @@ void cmd_note(const char *line)
 	str_add(&text, line[0] == ' ' ? "" : "carrel: ");
 	add_harmless(&text, line);
 	str_addc(&text, '\n');
-	say(&text);
+	write_lines(&text);
 }
 
 int cmd_problems(const char *const *lines, size_t n)

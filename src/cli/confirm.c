@@ -38,7 +38,7 @@ static int no_terminal(struct fault *f)
 }
 
 /* Write the text and read a line. Input typed before the question appeared is discarded. */
-static int put(int fd, const char *text, char *answer, size_t size, struct fault *f)
+static int put_question(int fd, const char *text, char *answer, size_t size, struct fault *f)
 {
 	if (fd >= 0)
 		(void)tcflush(fd, TCIFLUSH);
@@ -57,7 +57,7 @@ int confirm_showing(const char *question, const char *ask, const char *more, str
 	char answer[8];
 	int rc;
 
-	while ((rc = put(fd, text, answer, sizeof(answer), f)) == 0 && more &&
+	while ((rc = put_question(fd, text, answer, sizeof(answer), f)) == 0 && more &&
 		!strcmp(answer, "?"))
 		text = mem_printf("\n%s\n%s [y/N/?] ", more, ask);
 	if (rc < 0)

@@ -322,7 +322,7 @@ static int find_taken(const known_parts *parts, enum what what, const char *word
 	return fault_fix(f, "`carrel instances diff` lists what was changed.");
 }
 
-static int ask(const struct taken *t, struct fault *f)
+static int ask_take(const struct taken *t, struct fault *f)
 {
 	struct str question = { 0 };
 	int answer;
@@ -349,7 +349,7 @@ static int take_one(const struct taken *t, struct fault *f)
 {
 	const char *users = t->part->layers.users;
 	struct str out = { 0 };
-	int rc = ask(t, f);
+	int rc = ask_take(t, f);
 
 	if (rc > 0) {
 		rc = changes_take(&t->part->layers, &t->changes, f);
@@ -403,7 +403,7 @@ static int drop_one(const struct taken *t, bool yes, struct fault *f)
 	return cmd_print(&out) ? fault_set(f, 0, "standard output") : 1;
 }
 
-static int prepare(const struct instance *i, enum what what, int argc, char **argv,
+static int prepare_take(const struct instance *i, enum what what, int argc, char **argv,
 	struct taken *ret, struct fault *f)
 {
 	known_parts *parts = mem_alloc(sizeof(*parts)); /* the results point into it */
@@ -432,7 +432,7 @@ static int take_or_drop(enum what what, bool yes, int argc, char **argv)
 
 	argc -= named, argv += named;
 	if (rc == 0)
-		rc = prepare(&i, what, argc, argv, files, &f);
+		rc = prepare_take(&i, what, argc, argv, files, &f);
 	for (int n = 0; rc >= 0 && n < argc; n++) {
 		rc = what == TAKE ? take_one(&files[n], &f) : drop_one(&files[n], yes, &f);
 		all &= rc > 0;

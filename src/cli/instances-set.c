@@ -40,7 +40,7 @@ static struct json_value *copy_tree(const struct json_value *v)
 	return copy;
 }
 
-static struct json_value **find(struct json_value *object, const char *key)
+static struct json_value **find_member(struct json_value *object, const char *key)
 {
 	struct json_value **at = &object->first;
 
@@ -49,9 +49,9 @@ static struct json_value **find(struct json_value *object, const char *key)
 	return at;
 }
 
-static void put(struct json_value *object, const char *key, struct json_value *v)
+static void put_member(struct json_value *object, const char *key, struct json_value *v)
 {
-	struct json_value **at = find(object, key);
+	struct json_value **at = find_member(object, key);
 
 	v->key = key;
 	v->next = *at ? (*at)->next : NULL;
@@ -139,14 +139,14 @@ static const struct key variable = { .name = "variable", .type = KEY_STRING };
 /* The object under a key, made if needed. */
 static struct json_value *object_at(struct json_value *in, const struct key *k)
 {
-	struct json_value *have = *find(in, k->name), *made = mem_alloc(sizeof(*made));
+	struct json_value *have = *find_member(in, k->name), *made = mem_alloc(sizeof(*made));
 
 	made->type = JSON_OBJECT;
 	if (have && k->type == KEY_OBJECT && have->type == JSON_STRING)
 		have = copy_tree(key_object(k, have));
 	if (have && have->type == JSON_OBJECT)
 		made = have;
-	put(in, k->name, made);
+	put_member(in, k->name, made);
 	return made;
 }
 
@@ -160,30 +160,31 @@ static bool change(struct json_value *in, const struct key *keys, const char *pa
 	bool done;
 
 	if (path[n] && k && (k->type == KEY_OBJECT || k->type == KEY_TEXTS)) {
-		struct json_value *sub = value || *find(in, name) ? object_at(in, k) : NULL;
+		struct json_value *sub =
+			value || *find_member(in, name) ? object_at(in, k) : NULL;
 
 		done = sub &&
 			change(sub, k->type == KEY_TEXTS ? &variable : k->keys, path + n + 1,
 				value);
 		if (sub && !sub->first)
-			*find(in, name) = (*find(in, name))->next;
+			*find_member(in, name) = (*find_member(in, name))->next;
 		return done;
 	}
 	name = keys == &variable || (k && path[n]) ? path : name;
 	if (value) {
-		put(in, name, value_of(k, value));
+		put_member(in, name, value_of(k, value));
 		return true;
 	}
-	done = *find(in, name) != NULL;
+	done = *find_member(in, name) != NULL;
 	if (done)
-		*find(in, name) = (*find(in, name))->next;
+		*find_member(in, name) = (*find_member(in, name))->next;
 	return done;
 }
 
 /* ---- the file ---- */
 
 /* Invalid keys do not prevent a change, or `KEY=` could not fix them. */
-static int load(const char *dir, struct json_value **ret, problems *bad)
+static int load_settings(const char *dir, struct json_value **ret, problems *bad)
 {
 	problems said = { 0 };
 	const struct manifest_file *file = manifest_settings(path_join(dir, NAME), &said);
@@ -199,7 +200,7 @@ static int load(const char *dir, struct json_value **ret, problems *bad)
 	return 0;
 }
 
-static void check(const char *text, problems *bad)
+static void check_text(const char *text, problems *bad)
 {
 	struct manifest_file file = { .path = NAME,
 		.dir = "/",
@@ -277,12 +278,12 @@ static bool only_takes_back(int argc, char **argv)
 }
 
 /* The new contents of the file. Of several invalid keys, one may be removed alone. */
-static int prepare(const char *dir, int argc, char **argv, bool quiet, const char **ret,
+static int prepare_text(const char *dir, int argc, char **argv, bool quiet, const char **ret,
 	problems *bad, struct fault *f)
 {
 	struct json_value *tree;
 	const char *text;
-	int rc = load(dir, &tree, bad);
+	int rc = load_settings(dir, &tree, bad);
 
 	if (rc == 0)
 		rc = apply(tree, argc, argv, quiet, f);
@@ -290,7 +291,7 @@ static int prepare(const char *dir, int argc, char **argv, bool quiet, const cha
 		return rc;
 	text = text_of(tree);
 	if (!only_takes_back(argc, argv))
-		check(text, bad);
+		check_text(text, bad);
 	if (bad->n)
 		return -1;
 	*ret = text;
@@ -305,14 +306,14 @@ static int edit(const struct project *p, int argc, char **argv, problems *bad, s
 	int rc = instance_look(p, &dir, f);
 
 	if (rc == 0)
-		rc = prepare(dir, argc, argv, true, &text, bad, f);
+		rc = prepare_text(dir, argc, argv, true, &text, bad, f);
 	if (rc < 0)
 		return rc;
 	held = instance_enter(p, &dir, f);
 	if (held < 0)
 		return held;
 	lock = layers_lock(dir, "project-root", LOCK_EX, f);
-	rc = lock < 0 ? lock : prepare(dir, argc, argv, false, &text, bad, f);
+	rc = lock < 0 ? lock : prepare_text(dir, argc, argv, false, &text, bad, f);
 	return rc < 0 ? rc : instance_write(dir, NAME, text, f);
 }
 
@@ -337,12 +338,12 @@ static int find_project(const char *id, struct project *ret, struct fault *f)
 	return rc;
 }
 
-static int show(const char *dir, problems *bad)
+static int show_settings(const char *dir, problems *bad)
 {
 	struct json_value *tree;
 	struct str out = { 0 };
 
-	if (load(dir, &tree, bad) < 0)
+	if (load_settings(dir, &tree, bad) < 0)
 		return cmd_problems(bad->v, bad->n);
 	str_add(&out, text_of(tree));
 	return cmd_print(&out);
@@ -365,5 +366,5 @@ int instances_set(const struct instances_args *a, int argc, char **argv)
 		rc = instance_look(&p, &dir, &f);
 	if (rc < 0)
 		return bad.n ? cmd_problems(bad.v, bad.n) : cmd_fail(&f);
-	return show(dir, &bad);
+	return show_settings(dir, &bad);
 }

@@ -94,7 +94,7 @@ static void become_carrel(const char *const *argv, int log, pid_t parent)
 	_exit(127);
 }
 
-static int start(struct race_box *b, const char *const *words, const char *file,
+static int start_process(struct race_box *b, const char *const *words, const char *file,
 	struct fault *f)
 {
 	auto_close int log = open_log(b, file, f);
@@ -130,7 +130,7 @@ static int start_box(const struct race *r, struct race_box *b, struct fault *f)
 	for (const char *const *word = r->run; *word; word++)
 		vec_push(&words, *word);
 	vec_push(&words, NULL);
-	rc = start(b, words.v, "output.log", f);
+	rc = start_process(b, words.v, "output.log", f);
 	if (rc == 0)
 		b->phase = RACE_RUNS;
 	return rc;
@@ -140,7 +140,7 @@ static int start_check(const struct race *r, struct race_box *b, struct fault *f
 {
 	const char *const words[] = { "run", "-y", "--overlay", "--over", b->name, "--name",
 		check_name(b), "--network", "none", "--", "sh", "-c", r->check, NULL };
-	int rc = start(b, words, "check.log", f);
+	int rc = start_process(b, words, "check.log", f);
 
 	if (rc == 0)
 		b->phase = RACE_CHECKS;

@@ -147,7 +147,7 @@ struct deal {
  * The short form, then what the manifest grants, and last the programs that run on this
  * machine, so that those stay visible.
  */
-static int ask(const struct deal *d, struct fault *f)
+static int ask_start(const struct deal *d, struct fault *f)
 {
 	bool colour = cmd_colour(STDERR_FILENO);
 	struct str text = { 0 }, whole = { 0 };
@@ -224,7 +224,7 @@ static int settle(const struct deal *d, enum manifest_confirm when, struct fault
 		show_unasked(d->plan);
 		return 0;
 	}
-	rc = ask(d, f);
+	rc = ask_start(d, f);
 	if (rc == 0 && d->remembered)
 		remember(d->plan);
 	return rc;

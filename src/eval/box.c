@@ -75,7 +75,7 @@ static void child(const struct box_job *job, int in, int out, int err, pid_t par
 	_exit(125);
 }
 
-static int start(struct pump *p, struct fault *f)
+static int start_box(struct pump *p, struct fault *f)
 {
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	auto_close int out_w = -1, err_w = -1, in_r = -1;
@@ -283,7 +283,7 @@ int box_run(const struct box_job *job, struct box_end *ret, struct fault *f)
 	int rc;
 
 	signal(SIGPIPE, SIG_IGN);
-	rc = start(&p, f);
+	rc = start_box(&p, f);
 	if (rc == 0) {
 		if (p.in >= 0)
 			next_input(&p);

@@ -167,7 +167,7 @@ static int run_grader(const struct grading *g, int top, size_t n, struct transcr
 }
 
 /* Every expectation must have its verdict. */
-static bool take(struct grading *g, const struct json_value *answer)
+static bool take_answer(struct grading *g, const struct json_value *answer)
 {
 	size_t n = 0;
 
@@ -212,7 +212,7 @@ void grade_by_model(struct grading *g)
 	if (rc < 0)
 		g->error = mem_printf("the model grader failed: %s",
 			reason ? reason : fault_line(&f));
-	else if (!answer || !take(g, answer))
+	else if (!answer || !take_answer(g, answer))
 		g->error = "the model grader gave no verdict for every expectation";
 	transcript_release(&t);
 }

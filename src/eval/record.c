@@ -55,7 +55,7 @@ static void json_decimal(struct json *j, const char *key, double value)
 	json_raw(j, key, mem_printf("%.9g", value));
 }
 
-static int put(int dir, const char *name, struct str *text, struct fault *f)
+static int put_file(int dir, const char *name, struct str *text, struct fault *f)
 {
 	str_addc(text, '\n');
 	return record_file(dir, name, text->p, text->len, f);
@@ -198,7 +198,7 @@ static int write_attempt(const struct record *r, int dir, struct fault *f)
 	json_close(&j, '}');
 	json_string(&j, "plan", r->plan);
 	json_close(&j, '}');
-	return put(dir, "attempt.json", &out, f);
+	return put_file(dir, "attempt.json", &out, f);
 }
 
 /* ---- what other tools read ---- */
@@ -236,7 +236,7 @@ static int write_metrics(const struct record *r, int dir, struct fault *f)
 	json_count(&j, "retries", t->retries);
 	json_string(&j, "stderr_tail", err ? err + (n > 2000 ? n - 2000 : 0) : "");
 	json_close(&j, '}');
-	return put(dir, "metrics.json", &out, f);
+	return put_file(dir, "metrics.json", &out, f);
 }
 
 static int write_timing(const struct record *r, int dir, struct fault *f)
@@ -258,7 +258,7 @@ static int write_timing(const struct record *r, int dir, struct fault *f)
 	json_count(&j, "total_steps", t->steps);
 	json_count(&j, "total_tool_calls", t->tool_calls);
 	json_close(&j, '}');
-	return put(dir, "timing.json", &out, f);
+	return put_file(dir, "timing.json", &out, f);
 }
 
 static void add_id(struct json *j, const struct record *r)
@@ -317,7 +317,7 @@ static int write_grading(const struct record *r, int dir, struct fault *f)
 		"{\"uncertainties\": [], \"needs_review\": [], \"workarounds\": []}");
 	add_feedback(&j, r->grading);
 	json_close(&j, '}');
-	return put(dir, "grading.json", &out, f);
+	return put_file(dir, "grading.json", &out, f);
 }
 
 int record_metadata(const struct record *r, int dir, struct fault *f)
@@ -335,7 +335,7 @@ int record_metadata(const struct record *r, int dir, struct fault *f)
 		json_string(&j, NULL, g->text);
 	json_close(&j, ']');
 	json_close(&j, '}');
-	return put(dir, "eval_metadata.json", &out, f);
+	return put_file(dir, "eval_metadata.json", &out, f);
 }
 
 /* Their viewer shows plain files of one directory and calls it outputs/. */

@@ -41,7 +41,7 @@ static bool is_wanted(const char *filter, const char *id, const char *name)
 	return false;
 }
 
-static void add(struct engine *e, struct trial t)
+static void add_trial(struct engine *e, struct trial t)
 {
 	vec_push(&e->items, ((struct item){ .trial = t }));
 }
@@ -58,7 +58,7 @@ static void add_case(struct engine *e, const struct suite_case *c, unsigned int 
 {
 	vec_each(k, &e->suite->configurations)
 		if (has_configuration(c, k->name))
-			add(e,
+			add_trial(e,
 				(struct trial){ .kind = ATTEMPT_ARTIFACT,
 					.c = c,
 					.configuration = k,
@@ -74,7 +74,7 @@ static void add_query(struct engine *e, size_t i, unsigned int run)
 	const char *id = mem_printf("q%03zu", i + 1);
 
 	if (is_wanted(e->options.filter, id, e->suite->queries.v[i].query))
-		add(e,
+		add_trial(e,
 			(struct trial){ .kind = ATTEMPT_TRIGGER,
 				.query = &e->suite->queries.v[i],
 				.id = id,
@@ -104,7 +104,7 @@ void engine_plan(struct engine *e)
 			most = c->repeat;
 	if (has_query(e))
 		for (unsigned int i = 1; i <= CONTROLS; i++)
-			add(e,
+			add_trial(e,
 				(struct trial){ .kind = ATTEMPT_CONTROL,
 					.id = mem_printf("c%u", i),
 					.run = 1,

@@ -157,7 +157,7 @@ static void work(struct schedule *s, const struct item *item, unsigned int numbe
 	_exit(write(fd, &note, sizeof(note)) == sizeof(note) ? 0 : 1);
 }
 
-static bool start(struct schedule *s, struct slot *slot, size_t i)
+static bool start_trial(struct schedule *s, struct slot *slot, size_t i)
 {
 	struct item *item = &s->engine->items.v[i];
 	pid_t self = getpid();
@@ -420,7 +420,7 @@ static void check_budgets(struct schedule *s)
 		stop(e, "the money for the run is spent");
 }
 
-static void fill(struct schedule *s)
+static void fill_slots(struct schedule *s)
 {
 	struct engine *e = s->engine;
 	bool controlled = controls_are_over(e), started = false;
@@ -434,7 +434,7 @@ static void fill(struct schedule *s)
 			continue;
 		while (i < e->items.n && !may_start(e, &e->items.v[i], controlled))
 			i++;
-		if (i == e->items.n || !start(s, &s->slots[k], i))
+		if (i == e->items.n || !start_trial(s, &s->slots[k], i))
 			break;
 		started = true;
 	}
@@ -499,7 +499,7 @@ int engine_run(struct engine *e, const struct engine_watch *watch, struct fault 
 	srand((unsigned int)getpid());
 	spare_all(e);
 	while (e->running || (!e->stopping && is_left(e))) {
-		fill(&s);
+		fill_slots(&s);
 		if (interrupts > 1)
 			kill_workers(&s);
 		if (e->running || !e->stopping)

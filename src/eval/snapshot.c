@@ -37,7 +37,7 @@ static int open_any(int dir, const char *name)
 	return fd;
 }
 
-static int walk(struct snapshot *s, int dir, const char *below, int depth, struct fault *f)
+static int walk_dir(struct snapshot *s, int dir, const char *below, int depth, struct fault *f)
 {
 	tree_names names = { 0 };
 	int rc = tree_list(dir, &names);
@@ -58,7 +58,7 @@ static int walk(struct snapshot *s, int dir, const char *below, int depth, struc
 			fd = tree_open(dir, names.v[i]);
 			if (fd < 0)
 				return fault_set(f, errno, "open %s", str_visible(path));
-			rc = walk(s, fd, path, depth + 1, f);
+			rc = walk_dir(s, fd, path, depth + 1, f);
 			continue;
 		}
 		e.size = (unsigned long long)st.st_size;
@@ -84,7 +84,7 @@ static int by_path(const void *a, const void *b)
 int snapshot_take(int top, struct snapshot *ret, struct fault *f)
 {
 	struct snapshot s = { 0 };
-	int rc = walk(&s, top, "", 0, f);
+	int rc = walk_dir(&s, top, "", 0, f);
 
 	if (rc < 0)
 		return rc;
@@ -102,7 +102,7 @@ const struct snap_entry *snapshot_find(const struct snapshot *s, const char *pat
 			    : NULL;
 }
 
-static bool keep(int from, const struct snap_entry *e, int out, unsigned long long *total)
+static bool keep_file(int from, const struct snap_entry *e, int out, unsigned long long *total)
 {
 	const char *base = strrchr(e->path, '/');
 	auto_close int dir = -1, in = -1, to = -1;
@@ -149,7 +149,7 @@ int snapshot_collect(const struct snapshot *before, const struct snapshot *now, 
 			vec_push(&c.changed, e->path);
 		else
 			vec_push(&c.added, e->path);
-		if (!keep(now_dir, e, out, &total))
+		if (!keep_file(now_dir, e, out, &total))
 			vec_push(&c.left_out, e->path);
 	}
 	vec_each(e, &before->entries)
@@ -181,7 +181,7 @@ void snapshot_originals(const struct snapshot *before, const text_vec *changed,
 				O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 			if (tree >= 0 && is_original(tree, was)) {
-				keep(tree, was, out, &total);
+				keep_file(tree, was, out, &total);
 				break;
 			}
 		}

@@ -370,7 +370,7 @@ static void read_query(struct suite_reader *r, const struct json_value *v)
 	vec_push(&r->suite->queries, ((struct suite_query){ query, should->boolean }));
 }
 
-static bool has(const struct json_value *v, const char *key)
+static bool has_key(const struct json_value *v, const char *key)
 {
 	return json_member(v, key) != NULL;
 }
@@ -378,11 +378,11 @@ static bool has(const struct json_value *v, const char *key)
 /* What the format is called, by the first row that tells. */
 static const char *kind_of(const struct json_value *v)
 {
-	if (has(v, "should_trigger"))
+	if (has_key(v, "should_trigger"))
 		return "triggers";
-	if (has(v, "input") || has(v, "rubric"))
+	if (has_key(v, "input") || has_key(v, "rubric"))
 		return "bmad-v2";
-	if (has(v, "id") && json_member(v, "id")->type == JSON_NUMBER)
+	if (has_key(v, "id") && json_member(v, "id")->type == JSON_NUMBER)
 		return "skill-creator";
 	return "bmad";
 }
@@ -403,9 +403,9 @@ static void read_rows(struct suite_reader *r, const struct json_value *rows)
 		}
 		if (!r->suite->kind)
 			r->suite->kind = kind_of(v);
-		if (has(v, "should_trigger"))
+		if (has_key(v, "should_trigger"))
 			read_query(r, v);
-		else if (has(v, "prompt") || has(v, "input") || has(v, "task"))
+		else if (has_key(v, "prompt") || has_key(v, "input") || has_key(v, "task"))
 			read_case(r, v, rows);
 		else
 			suite_bad(r, v->at,
@@ -493,8 +493,8 @@ static void read_tree(struct suite_reader *r, const struct json_value *tree)
 		read_rows(r, tree);
 		n++;
 	} else if (tree->type == JSON_OBJECT) {
-		r->strict =
-			has(tree, "version") && (has(tree, "cases") || has(tree, "triggers"));
+		r->strict = has_key(tree, "version") &&
+			(has_key(tree, "cases") || has_key(tree, "triggers"));
 		if (r->strict)
 			read_whole(r, tree);
 		for (size_t i = 0; i < ARRAY_SIZE(containers); i++) {

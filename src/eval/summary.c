@@ -280,7 +280,7 @@ static void judge_triggers(const struct run_dir *run, struct summary *s)
 				run->min_n));
 }
 
-static void judge(const struct run_dir *run, struct summary *s)
+static void judge_run(const struct run_dir *run, struct summary *s)
 {
 	judge_cases(run, s);
 	judge_triggers(run, s);
@@ -303,6 +303,6 @@ void summary_make(const struct run_dir *run, struct summary *ret)
 		add_attempt(&s, &cases, &queries, a);
 	add_rates(run, &s);
 	add_trigger_rates(run, &s);
-	judge(run, &s);
+	judge_run(run, &s);
 	*ret = s;
 }

@@ -172,7 +172,7 @@ static void keep_originals(struct worker *w)
 		snapshot_originals(&w->stage.before, &w->changes.changed, &trees, out);
 }
 
-static int collect(struct worker *w, struct snapshot *now, struct fault *f)
+static int collect_changes(struct worker *w, struct snapshot *now, struct fault *f)
 {
 	auto_close int out = copy_make_dirs(w->dir, "artifacts", f);
 	int rc = out < 0 ? out : snapshot_take(w->stage.workspace_fd, now, f);
@@ -230,7 +230,7 @@ static void judge_trigger(struct worker *w, struct record *r)
 		r->reason = verdict_control(&w->transcript, w->stage.skill);
 }
 
-static void judge(struct worker *w, struct record *r, struct trial_note *note)
+static void judge_trial(struct worker *w, struct record *r, struct trial_note *note)
 {
 	const char *err = fd_read_file(w->dir, "stderr.txt", BOX_STDERR + 1);
 	enum run_end end = verdict_end(&w->transcript, &w->end, err ? err : "", &r->reason);
@@ -249,7 +249,7 @@ static void judge(struct worker *w, struct record *r, struct trial_note *note)
 	note->refused = w->transcript.auth_failed;
 	if (w->trial->kind == ATTEMPT_ARTIFACT) {
 		r->changes = &w->changes;
-		if (collect(w, &now, &f) < 0 || now.cut) {
+		if (collect_changes(w, &now, &f) < 0 || now.cut) {
 			r->outcome = OUTCOME_ERROR;
 			r->reason = now.cut ? "the workspace has more files than are kept"
 					    : mem_strdup(fault_line(&f));
@@ -264,7 +264,7 @@ static void judge(struct worker *w, struct record *r, struct trial_note *note)
 
 /* ---- the record ---- */
 
-static int begin(struct worker *w, unsigned int number, struct fault *f)
+static int begin_trial(struct worker *w, unsigned int number, struct fault *f)
 {
 	const char *prompt;
 	int rc;
@@ -331,13 +331,13 @@ void trial_run(const struct bench *b, const struct trial *t, unsigned int number
 		.started = record_time(),
 		.outcome = OUTCOME_ERROR };
 	struct fault f = { 0 };
-	int rc = begin(&w, number, &f);
+	int rc = begin_trial(&w, number, &f);
 
 	if (rc == 0)
 		rc = run_agent(&w, &f);
 	if (rc == 0) {
 		keep_events(&w);
-		judge(&w, &r, ret);
+		judge_trial(&w, &r, ret);
 	} else {
 		r.reason = mem_strdup(fault_line(&f));
 		r.fired = t->kind == ATTEMPT_ARTIFACT ? FIRED_NONE : FIRED_ERROR;

@@ -58,7 +58,7 @@ struct list {
 	VEC(struct git_setting) v;
 };
 
-static void collect(void *ctx, const struct git_setting *s)
+static void collect_setting(void *ctx, const struct git_setting *s)
 {
 	struct list *l = ctx;
 
@@ -66,7 +66,7 @@ static void collect(void *ctx, const struct git_setting *s)
 		vec_push(&l->v, *s);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_settings(const void *a, const void *b)
 {
 	const struct git_setting *x = a, *y = b;
 	int by_name = strcmp(x->name, y->name);
@@ -78,7 +78,7 @@ static int read_list(const struct git_text *text, const char *whose, struct list
 	struct fault *f)
 {
 	*ret = (struct list){ .text = text };
-	if (!git_config_parse(text->p, text->n, collect, ret)) {
+	if (!git_config_parse(text->p, text->n, collect_setting, ret)) {
 		fault_set(f, 0, "git could not read %s", whose);
 		return -EBADMSG;
 	}
@@ -87,7 +87,7 @@ static int read_list(const struct git_text *text, const char *whose, struct list
 		return -E2BIG;
 	}
 	if (ret->v.n) /* an empty list has no array, which qsort(3) must not be given */
-		qsort(ret->v.v, ret->v.n, sizeof(*ret->v.v), compare);
+		qsort(ret->v.v, ret->v.n, sizeof(*ret->v.v), compare_settings);
 	return 0;
 }
 
@@ -97,7 +97,7 @@ struct run {
 	size_t n;
 };
 
-static struct run find(const struct list *l, const char *name)
+static struct run find_run(const struct list *l, const char *name)
 {
 	size_t low = 0, high = l->v.n, n = 0;
 
@@ -151,7 +151,7 @@ static bool has_remote(const struct work *w, const char *name)
 {
 	const char *url = mem_printf("remote.%s.url", name);
 
-	if (!strcmp(name, ".") || find(&w->now, url).n)
+	if (!strcmp(name, ".") || find_run(&w->now, url).n)
 		return true;
 	vec_each(edit, &w->edits)
 		if (edit->will.n && !strcmp(edit->will.v->name, url))
@@ -175,7 +175,7 @@ static void refuse(struct work *w, const char *name, const char *why)
 	vec_push(&w->ret->refused, ((struct git_refusal){ name, why }));
 }
 
-static void tell(struct work *w, const struct git_allow *allow, struct run will)
+static void note_dropped(struct work *w, const struct git_allow *allow, struct run will)
 {
 	for (size_t i = 0; allow->told && i < will.n; i++)
 		vec_push(&w->ret->told,
@@ -208,11 +208,11 @@ static bool is_moved(const struct work *w, const struct git_setting *s, struct r
 }
 
 /* One setting that the box has changed. */
-static void judge(struct work *w, struct run was, struct run will)
+static void judge_setting(struct work *w, struct run was, struct run will)
 {
 	const struct git_setting *s = of(will, was);
 	const struct git_allow *allow = git_allow_out(s);
-	struct run is = find(&w->now, s->name);
+	struct run is = find_run(&w->now, s->name);
 
 	if (same(is, will))
 		return;
@@ -230,7 +230,7 @@ static void judge(struct work *w, struct run was, struct run will)
 		refuse(w, s->name, "too much changed");
 	else {
 		vec_push(&w->edits, ((struct edit){ is, will }));
-		tell(w, allow, will);
+		note_dropped(w, allow, will);
 	}
 }
 
@@ -253,12 +253,12 @@ static void judge_all(struct work *w, bool remotes)
 			if (!strcmp(s->name, last))
 				continue;
 			last = s->name;
-			will = find(&w->box, last);
+			will = find_run(&w->box, last);
 			if ((i == 1 && will.n) || needs_remote(s) != remotes)
 				continue;
-			was = find(&w->base, last);
+			was = find_run(&w->base, last);
 			if (!same(was, will))
-				judge(w, was, will);
+				judge_setting(w, was, will);
 		}
 	}
 }
@@ -437,15 +437,16 @@ static bool is_as_wanted(const struct work *w, const struct list *made)
 
 		n = n - edit->is.n + edit->will.n;
 		for (size_t i = 0; i < edit->will.n; i++)
-			if (find(made, s->name).n != edit->will.n ||
-				strcmp(find(made, s->name).v[i].value,
+			if (find_run(made, s->name).n != edit->will.n ||
+				strcmp(find_run(made, s->name).v[i].value,
 					edit->will.v[i].value ? edit->will.v[i].value : "true"))
 				return false;
-		if (!edit->will.n && find(made, s->name).n)
+		if (!edit->will.n && find_run(made, s->name).n)
 			return false;
 	}
 	vec_each(s, &w->now.v)
-		if (!is_edited(w, s) && !same(find(made, s->name), find(&w->now, s->name)))
+		if (!is_edited(w, s) &&
+			!same(find_run(made, s->name), find_run(&w->now, s->name)))
 			return false;
 	return n == made->v.n;
 }
@@ -475,7 +476,7 @@ static bool is_whole(const struct work *w)
 {
 	static const char always[] = "core.repositoryformatversion";
 
-	return find(&w->box, always).n || !find(&w->base, always).n;
+	return find_run(&w->box, always).n || !find_run(&w->base, always).n;
 }
 
 int git_merge(const struct git_text *base, const struct git_text *box,

@@ -100,7 +100,7 @@ struct level {
 	VEC(const char *) below; /* directories to enter */
 };
 
-static int walk(const struct git_visitor *v, struct level *l, struct fault *f);
+static int walk_level(const struct git_visitor *v, struct level *l, struct fault *f);
 
 /*
  * Is a directory in modules/ a git directory? Any part shows it, because others may have been
@@ -275,12 +275,12 @@ static int walk_below(const struct git_visitor *v, struct level *l, const char *
 		return below.fd == -1 ? 0 : below.fd;
 	below.place = place_below(l, name, below.fd);
 	below.written = is_written(l, name);
-	rc = walk(v, &below, f);
+	rc = walk_level(v, &below, f);
 	close(below.fd);
 	return rc;
 }
 
-static int walk(const struct git_visitor *v, struct level *l, struct fault *f)
+static int walk_level(const struct git_visitor *v, struct level *l, struct fault *f)
 {
 	int err, rc = read_entries(v, l, &err, f);
 
@@ -305,7 +305,7 @@ int git_walk(const char *path, const struct git_visitor *v, struct fault *f)
 	top.fd = enter(v, AT_FDCWD, path, path, f);
 	if (top.fd < 0)
 		return top.fd == -1 ? 0 : top.fd;
-	rc = walk(v, &top, f);
+	rc = walk_level(v, &top, f);
 	close(top.fd);
 	return rc;
 }

@@ -238,7 +238,8 @@ const char *harness_program(const struct said *command, const char *path)
  * Mount a path of the host read-only at its own place; inside the workspace it is protected
  * instead.
  */
-static void show(const struct job *job, struct request *r, const char *path, const char *why)
+static void show_path(const struct job *job, struct request *r, const char *path,
+	const char *why)
 {
 	if (!path || layout_in_system(path))
 		return;
@@ -255,7 +256,7 @@ static void show(const struct job *job, struct request *r, const char *path, con
 			.declared = true, .source = path, .target = path, .why = why }));
 }
 
-static void keep(const struct job *job, struct request *r, const char *path)
+static void keep_path(const struct job *job, struct request *r, const char *path)
 {
 	if (path && path_within(path, job->workspace) && strcmp(path, job->workspace) != 0)
 		vec_push(&r->protect, path_below(path, job->workspace));
@@ -271,7 +272,7 @@ static void add_library(const struct harness *h, const struct job *job, struct r
 				.source = s->path,
 				.target = mem_printf("~/%s/%s", h->skills, s->name.text),
 				.why = mem_printf("skill %s", s->name.text) }));
-		keep(job, r, s->path);
+		keep_path(job, r, s->path);
 	}
 	vec_each(p, &a->use_plugins) {
 		vec_push(&r->mounts,
@@ -279,13 +280,13 @@ static void add_library(const struct harness *h, const struct job *job, struct r
 				.source = p->path,
 				.target = mem_printf(HARNESS_DIR "/plugins/%s", p->name.text),
 				.why = mem_printf("plugin %s", p->name.text) }));
-		keep(job, r, p->path);
+		keep_path(job, r, p->path);
 	}
-	keep(job, r, a->role_path);
+	keep_path(job, r, a->role_path);
 	vec_each(s, &a->use_mcp_servers)
-		show(job, r, s->path, mem_printf("MCP server %s", s->name.text));
+		show_path(job, r, s->path, mem_printf("MCP server %s", s->name.text));
 	vec_each(k, &a->use_hooks)
-		show(job, r, k->path, mem_printf("hook %s", k->name.text));
+		show_path(job, r, k->path, mem_printf("hook %s", k->name.text));
 }
 
 static void add_mounts(const struct job *job, struct request *r)

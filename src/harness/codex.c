@@ -63,7 +63,7 @@ static long long login_ends(const char *text)
 	return token ? login_token_ends(token) : 0;
 }
 
-static void check(const struct agent *a, problems *bad)
+static void check_codex(const struct agent *a, problems *bad)
 {
 	harness_check_shared(&harness_codex, a, bad);
 	vec_each(s, &a->use_mcp_servers)
@@ -296,7 +296,7 @@ const struct harness harness_codex = {
 	.run_words = run_words,
 	.talks = { "sessions", 3, "resume" },
 	.can = CAN_MODEL | CAN_EFFORT | CAN_SKILLS | CAN_MCP | CAN_PROMPTS,
-	.check = check,
+	.check = check_codex,
 	.stage_login = stage_login,
 	.login_ends = login_ends,
 	.assemble = assemble,

@@ -52,7 +52,7 @@ static long long login_ends(const char *text)
 	return (long long)(event_count(login_read(text), "expiry_date") / 1000);
 }
 
-static void check(const struct agent *a, problems *bad)
+static void check_gemini(const struct agent *a, problems *bad)
 {
 	if (a->effort.text && !a->model.text)
 		manifest_problem(bad, a->effort.at, manifest_field(a, "effort"),
@@ -316,7 +316,7 @@ const struct harness harness_gemini = {
 	.hide = hide,
 	.can = CAN_MODEL | CAN_EFFORT | CAN_SKILLS | CAN_MCP | CAN_TOOLS |
 		CAN_DISALLOWED_TOOLS | CAN_PROMPTS,
-	.check = check,
+	.check = check_gemini,
 	.stage_login = stage_login,
 	.login_ends = login_ends,
 	.assemble = assemble,

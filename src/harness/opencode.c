@@ -103,7 +103,7 @@ static const char *stage_login(const char *text)
 	return login_without(tree, "refresh");
 }
 
-static void check(const struct agent *a, problems *bad)
+static void check_opencode(const struct agent *a, problems *bad)
 {
 	harness_check_shared(&harness_opencode, a, bad);
 	if (a->effort.text && !a->model.text)
@@ -133,7 +133,7 @@ static const char *without_references(const char *text)
 	return out.p;
 }
 
-static bool has(const said_vec *list, const char *text)
+static bool has_text(const said_vec *list, const char *text)
 {
 	vec_each(s, list)
 		if (!strcmp(s->text, text))
@@ -168,12 +168,12 @@ static void json_permission(struct json *j, const struct agent *a)
 	if (a->tools.n)
 		json_string(j, "external_directory", yes);
 	vec_each(s, &a->tools)
-		if (!has(&a->disallowed_tools, s->text))
+		if (!has_text(&a->disallowed_tools, s->text))
 			json_rule(j, s->text, yes);
 	if (a->tools.n)
 		vec_each(s, &a->use_mcp_servers)
 			json_string(j, mem_printf("%s_*", s->name.text), yes);
-	if (!a->tools.n && !has(&a->disallowed_tools, "skill"))
+	if (!a->tools.n && !has_text(&a->disallowed_tools, "skill"))
 		json_rule(j, "skill", "allow");
 	vec_each(s, &a->disallowed_tools)
 		json_string(j, s->text, "deny");
@@ -370,7 +370,7 @@ const struct harness harness_opencode = {
 		CAN_DISALLOWED_TOOLS | CAN_PROMPTS,
 	.run_words = run_words,
 	.wants = wants,
-	.check = check,
+	.check = check_opencode,
 	.stage_login = stage_login,
 	.assemble = assemble,
 	.assemble_mine = assemble_mine,

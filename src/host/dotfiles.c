@@ -18,7 +18,7 @@
 enum { MOST_LEADS = 64, MOST_FILE = 1 << 20, ROOM = 4096 };
 
 /* Show what is at path, unless the box has it anyway. */
-static void show(const char *path, const char *top, struct request *r)
+static void show_path(const char *path, const char *top, struct request *r)
 {
 	const char *real = fd_real_path(path);
 
@@ -36,7 +36,7 @@ static void show(const char *path, const char *top, struct request *r)
 			.declared = true }));
 }
 
-static void follow(const char *dir, const char *name, const char *top, struct request *r,
+static void follow_entry(const char *dir, const char *name, const char *top, struct request *r,
 	size_t *count)
 {
 	const char *path = path_join(dir, name), *to;
@@ -48,7 +48,7 @@ static void follow(const char *dir, const char *name, const char *top, struct re
 	text[n] = '\0';
 	to = path_clean(path_join(dir, text));
 	if (!path_within(to, top))
-		show(to, top, r);
+		show_path(to, top, r);
 }
 
 /* Directories where people put links. Every start searches them, so they must be small. */
@@ -95,7 +95,7 @@ static void look_at(int fd, const struct dirent *e, const char *dir, const char 
 	bool kept = e->d_type == DT_DIR && o && is_kept(e->d_name);
 
 	if (e->d_type == DT_LNK)
-		follow(dir, e->d_name, top, r, count);
+		follow_entry(dir, e->d_name, top, r, count);
 	else if (o && (e->d_type == DT_REG || kept || !strcmp(e->d_name, "plugins")))
 		look_at_owner(fd, e->d_name, o);
 	if (kept)
@@ -138,12 +138,12 @@ void leads_of_dir(const char *dir, struct request *r)
 				str_visible(path_join(dir, o.first)), o.n - 1, o.gid));
 }
 
-static void visit(const struct json_value *v, const char *top, struct request *r)
+static void visit_value(const struct json_value *v, const char *top, struct request *r)
 {
 	if (v->type == JSON_STRING && v->key && !strcmp(v->key, "path") && v->text[0] == '/')
-		show(path_clean(v->text), top, r);
+		show_path(path_clean(v->text), top, r);
 	json_each(item, v)
-		visit(item, top, r);
+		visit_value(item, top, r);
 }
 
 void leads_of_file(const char *dir, const char *name, struct request *r)
@@ -153,5 +153,5 @@ void leads_of_file(const char *dir, const char *name, struct request *r)
 	json_errors errors = { 0 };
 
 	if (text && json_read(text, strlen(text), NULL, &tree, &errors) == 0)
-		visit(tree, dir, r);
+		visit_value(tree, dir, r);
 }

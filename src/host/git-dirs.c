@@ -296,7 +296,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct seen *)a)->path, ((const struct seen *)b)->path);
 }
 
-static const struct seen *find(const seen_vec *in, const char *path)
+static const struct seen *find_seen(const seen_vec *in, const char *path)
 {
 	const struct seen key = { .path = path };
 
@@ -337,7 +337,7 @@ static bool changed(struct check *c, const struct git_entry *e, const char *path
 		return false;
 	if (is_recent(c, ret))
 		return true;
-	before = c->by_time ? NULL : find(&c->seen->entries, path);
+	before = c->by_time ? NULL : find_seen(&c->seen->entries, path);
 	return !c->by_time && (!before || before->inode != ret->st_ino);
 }
 
@@ -521,7 +521,7 @@ static void check_new_bare(struct check *c, const char *path, const struct stat 
 /* A git directory that is new, or was replaced. */
 static void check_new(struct check *c, const char *path)
 {
-	const struct seen *before = find(&c->seen->roots, path);
+	const struct seen *before = find_seen(&c->seen->roots, path);
 	struct fault f = { 0 };
 	struct stat st;
 	int rc;

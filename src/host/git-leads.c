@@ -30,7 +30,7 @@ struct leads {
 	bool per_worktree;
 };
 
-static void keep(void *ctx, const struct git_setting *s)
+static void keep_setting(void *ctx, const struct git_setting *s)
 {
 	struct git_settings *all = ctx;
 
@@ -41,7 +41,7 @@ static void read_config(struct leads *l, struct git_settings *to, const char *fi
 {
 	struct fault f = { 0 };
 
-	if (git_config_read_all(file, keep, to, &f) < 0)
+	if (git_config_read_all(file, keep_setting, to, &f) < 0)
 		survey_failed(l->h, &f);
 }
 
@@ -61,7 +61,7 @@ static void read_environment(struct leads *l, struct git_settings *to)
 		if (!name || !s.value)
 			continue;
 		git_config_split(name, &s);
-		keep(to, &s);
+		keep_setting(to, &s);
 		if (git_config_is_include(&s) && git_config_include_path(&s))
 			read_config(l, to, git_config_include_path(&s));
 	}
@@ -257,7 +257,7 @@ static bool is_data(const struct git_setting *s)
 		(!strcmp(s->section, "remote") && !strcmp(s->key, "fetch"));
 }
 
-static void follow(struct leads *l, const struct git_setting *s)
+static void follow_setting(struct leads *l, const struct git_setting *s)
 {
 	const char *path;
 
@@ -289,9 +289,9 @@ bool git_leads(struct host *h, const char *dir, const char *tree)
 	l.user = read_user(&l);
 	read_all(&l, dir, tree);
 	vec_each(s, &l.user->v)
-		follow(&l, s);
+		follow_setting(&l, s);
 	vec_each(s, &l.own.v)
-		follow(&l, s);
+		follow_setting(&l, s);
 	survey_links(h, path_join(common_dir(dir), "hooks"), WHY);
 	return l.per_worktree;
 }

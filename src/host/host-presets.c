@@ -42,7 +42,7 @@ enum { MOST_FILE = 256 * 1024, MOST_FILES = 256 };
 
 /* ---- lists ---- */
 
-static bool has(const struct preset_list *list, const char *text)
+static bool has_entry(const struct preset_list *list, const char *text)
 {
 	for (size_t i = 0; i < list->n; i++)
 		if (!strcmp(list->v[i], text))
@@ -50,9 +50,9 @@ static bool has(const struct preset_list *list, const char *text)
 	return false;
 }
 
-static void add(struct preset_list *list, const char *text)
+static void add_entry(struct preset_list *list, const char *text)
 {
-	if (list->n < PRESET_ENTRIES && !has(list, text))
+	if (list->n < PRESET_ENTRIES && !has_entry(list, text))
 		vec_push(list, text);
 }
 
@@ -91,9 +91,10 @@ static bool add_authority(struct preset_list *list, const char *s, size_t n, con
 		return false;
 	port = host < n ? mem_strndup(colon + 1, n - host - 1) : own;
 	if (!port[0] || !strcmp(port, own))
-		add(list, mem_strdup(name));
+		add_entry(list, mem_strdup(name));
 	else if (strspn(port, "0123456789") == strlen(port))
-		add(list, mem_printf(kind == NAME_IPV6 ? "[%s]:%s" : "%s:%s", name, port));
+		add_entry(list,
+			mem_printf(kind == NAME_IPV6 ? "[%s]:%s" : "%s:%s", name, port));
 	else
 		return false;
 	return true;
@@ -239,9 +240,9 @@ void preset_read_npmrc(struct preset_list *list, const char *text, struct preset
 
 	read_settings(&all, text);
 	for (size_t i = 0; i < all.n; i++) {
-		if (has(seen, all.v[i].key))
+		if (has_entry(seen, all.v[i].key))
 			continue;
-		add(seen, all.v[i].key);
+		add_entry(seen, all.v[i].key);
 		preset_add_url(list, all.v[i].value, strlen(all.v[i].value));
 	}
 }
@@ -290,7 +291,7 @@ static const char *find_npm(struct preset_list *list, const char *workspace)
 	const char *problem, *other;
 
 	if (registry) {
-		add(&seen, "registry");
+		add_entry(&seen, "registry");
 		preset_add_url(list, registry, strlen(registry));
 	}
 	problem = read_npmrc(list, user ? user : path_join(survey_home(), ".npmrc"), &seen);
@@ -301,7 +302,7 @@ static const char *find_npm(struct preset_list *list, const char *workspace)
 	/* A file overrides the next one, so if one cannot be read, nothing is known. */
 	if (problem)
 		list->n = 0;
-	if (problem || has(&seen, "registry"))
+	if (problem || has_entry(&seen, "registry"))
 		return problem ? problem : NO_NPM_URL;
 	registry = npm_default_registry(workspace);
 	if (!registry || !preset_add_url(list, registry, strlen(registry)))

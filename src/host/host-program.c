@@ -138,7 +138,7 @@ int program_wait(int pid)
 	return got < 0 ? -errno : status;
 }
 
-static int collect(const char *const *argv, const char **ret, int *ret_status)
+static int collect_output(const char *const *argv, const char **ret, int *ret_status)
 {
 	char *out = mem_alloc(MOST_OUTPUT + 1);
 	auto_close int from = -1, to = -1;
@@ -180,7 +180,7 @@ int program_output(const char *const *argv, const char **ret, int *ret_status)
 	 * If our parent ignores SIGCHLD, we inherit that, and the kernel would keep no status.
 	 */
 	sigaction(SIGCHLD, &plain, &old);
-	rc = collect(argv, ret, ret_status);
+	rc = collect_output(argv, ret, ret_status);
 	sigaction(SIGCHLD, &old, NULL);
 	return rc;
 }

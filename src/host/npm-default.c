@@ -43,7 +43,7 @@ static const char *find_url(const char *text)
 }
 
 /* Run npm in the root directory, so that no project's .npmrc counts. */
-static const char *ask(const char *npm, const char *workspace)
+static const char *ask_npm(const char *npm, const char *workspace)
 {
 	const char *const argv[] = { npm, "config", "get", "registry", NULL };
 	const char *path = getenv("PATH"), *output;
@@ -61,7 +61,7 @@ static const char *ask(const char *npm, const char *workspace)
 }
 
 /* Without a state directory, npm runs again the next time. */
-static void keep(const char *state, const char *who, const char *url)
+static void keep_default(const char *state, const char *who, const char *url)
 {
 	struct fault ignored = { 0 };
 
@@ -81,8 +81,8 @@ const char *npm_default_registry(const char *workspace)
 		kept = fd_read_file(AT_FDCWD, path_join(state, FILE_NAME), MOST_ANSWER);
 	if (kept && str_starts(kept, who))
 		return find_url(kept + strlen(who));
-	url = ask(npm, workspace);
+	url = ask_npm(npm, workspace);
 	if (url && state)
-		keep(state, who, url);
+		keep_default(state, who, url);
 	return url;
 }

@@ -220,7 +220,7 @@ static bool is_version_2(void)
 	return statfs(ROOT, &s) == 0 && s.f_type == CGROUP2_SUPER_MAGIC;
 }
 
-static void look(struct cgroup_facts *ret)
+static void find_cgroup(struct cgroup_facts *ret)
 {
 	const char *own = NULL;
 
@@ -242,7 +242,7 @@ const struct cgroup_facts *survey_cgroup(void)
 	static bool known;
 
 	if (!known)
-		look(&facts);
+		find_cgroup(&facts);
 	known = true;
 	return &facts;
 }

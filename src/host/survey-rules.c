@@ -36,9 +36,9 @@ struct pattern {
 	const struct obeyed *obeyed; /* that it comes from; or NULL */
 	bool back, wild;             /* takes back; has wildcards */
 	bool ours;                   /* nobody asked for it by name */
-	const char
-		*last; /* of a path it matches: the last part, "": any; NULL: see prepare() */
-	char first;    /* of every name that it could match; '\0': that is not known */
+	/* The last part of all matching paths; "": any; NULL: see prepare_patterns(). */
+	const char *last;
+	char first; /* of every name that it could match; '\0': that is not known */
 };
 
 typedef VEC(struct pattern) pattern_vec;
@@ -136,7 +136,7 @@ static bool is_tracked(struct host *h, const char *rel)
 	return false;
 }
 
-static enum walk_next visit(void *ctx, const struct walk_entry *entry)
+static enum walk_next visit_entry(void *ctx, const struct walk_entry *entry)
 {
 	struct search *s = ctx;
 	const struct pattern *p = decide(&s->hide, entry->rel);
@@ -175,7 +175,7 @@ static const char *last_part(const struct pattern *p)
 	return strcmp(last, "*") != 0 && strcmp(last, "**") != 0 ? last : "";
 }
 
-static void prepare(pattern_vec *patterns, struct str *id)
+static void prepare_patterns(pattern_vec *patterns, struct str *id)
 {
 	vec_each(p, patterns) {
 		str_add(id, p->text);
@@ -559,11 +559,11 @@ int survey_rules(const struct request *r, struct host *h, struct fault *f)
 	if (rc < 0)
 		return rc;
 	str_add(&id, planted_filter()->id);
-	prepare(&s.hide, &id);
-	prepare(&s.protect, &id);
+	prepare_patterns(&s.hide, &id);
+	prepare_patterns(&s.protect, &id);
 	filter.id = id.p;
 	rc = walk_tree(&(struct walk_how){ .root = h->workspace.real,
-			       .visit = visit,
+			       .visit = visit_entry,
 			       .ctx = &s,
 			       .filter = &filter,
 			       .cache = "start" },

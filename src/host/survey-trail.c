@@ -192,7 +192,7 @@ static int take_part(struct walk *w, const char *name, struct fault *f)
 	return fact.kind == KIND_DIR;
 }
 
-static int walk(struct walk *w, struct fault *f)
+static int walk_path(struct walk *w, struct fault *f)
 {
 	int rc = 1;
 
@@ -238,7 +238,7 @@ const char *survey_rule(struct host *h, struct rule rule, const char *path)
 
 	vec_reserve(&w.rule.trail, 2);
 	go_on(&w, path);
-	rc = walk(&w, &f);
+	rc = walk_path(&w, &f);
 	if (rc > 0)
 		rc = add_end(&w, &f);
 	if (rc < 0)

@@ -225,7 +225,7 @@ static int check_denials(const char *path, const struct request *r, const struct
 }
 
 /* Would a start understand it, and allow it? Else what is said of boxes to come is not true. */
-static int check(const char *path, const char *text, const char *entry, bool deny,
+static int check_entry(const char *path, const char *text, const char *entry, bool deny,
 	struct fault *f)
 {
 	struct request r = { .network = NETWORK_ALLOW };
@@ -279,7 +279,7 @@ int user_hosts_add(const char *entry, bool deny, bool *ret_was, struct fault *f)
 	if (rc < 0)
 		return rc;
 	changed = with_entry(text, entry, wanted, deny);
-	rc = check(path, changed ? changed : text, entry, deny, f);
+	rc = check_entry(path, changed ? changed : text, entry, deny, f);
 	if (rc == 0 && changed)
 		rc = replace(dir, path, changed, f);
 	if (rc == 0)

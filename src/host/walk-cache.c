@@ -153,7 +153,7 @@ static const char *all_dir(void)
 	return state ? path_join(state, "walks") : NULL;
 }
 
-static void load(struct walk_cache *c, const char *path)
+static void load_cache(struct walk_cache *c, const char *path)
 {
 	auto_close int fd = openat(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -200,7 +200,7 @@ void walk_cache_open(struct walk_cache *c, const char *kind, const char *root, i
 	c->key = mem_printf("%llx:%llx\n%s", (unsigned long long)st.st_dev,
 		(unsigned long long)st.st_ino, filter);
 	c->name = name_of(c, root);
-	load(c, path_join(all, c->name));
+	load_cache(c, path_join(all, c->name));
 }
 
 /* ---- asking ---- */

@@ -20,7 +20,7 @@ static const struct json_value *agents_of(const struct manifest_file *file)
 	return file ? json_member(file->tree, "agents") : NULL;
 }
 
-static const struct json_value *find(const struct manifests *m, const char *name)
+static const struct json_value *find_agent(const struct manifests *m, const char *name)
 {
 	const struct json_value *v = json_member(agents_of(m->project), name);
 
@@ -161,7 +161,7 @@ static const struct json_value *parent_of(const struct manifests *m,
 	const struct manifest_file *from = extends->origin;
 	/* A project's agent cannot replace what the user's own file refers to. */
 	const struct json_value *parent = from->project
-		? find(m, extends->text)
+		? find_agent(m, extends->text)
 		: json_member(agents_of(m->user), extends->text);
 	const char *name = chain[n - 1]->key;
 	const char *field = !name || !strcmp(name, "mine")
@@ -231,7 +231,7 @@ static bool has_origin(const struct json_value *v, const struct manifest_file *f
 int manifest_agent(const struct manifests *m, const char *name, struct agent *ret,
 	problems *bad, struct fault *f)
 {
-	const struct json_value *own = find(m, name), *all;
+	const struct json_value *own = find_agent(m, name), *all;
 	struct agent agent = { 0 };
 
 	if (!own) {

@@ -348,7 +348,7 @@ static void add_leaf(struct walk *w, const struct json_value *v, text_test *is_p
 	add_line(w, w->value.p);
 }
 
-static void walk(struct walk *w, const struct json_value *v)
+static void walk_value(struct walk *w, const struct json_value *v)
 {
 	size_t here = w->path.len;
 	members list = { 0 };
@@ -372,7 +372,7 @@ static void walk(struct walk *w, const struct json_value *v)
 		if (here)
 			str_addc(&w->path, '.');
 		add_text(&w->path, list.v[i]->key, false, is_word);
-		walk(w, list.v[i]);
+		walk_value(w, list.v[i]);
 		w->path.len = here;
 		w->path.p[here] = '\0';
 	}
@@ -383,7 +383,7 @@ bool grants_of(const struct json_value *tree, grant_lines *ret)
 	struct walk w = { 0 };
 
 	str_add(&w.path, "");
-	walk(&w, tree);
+	walk_value(&w, tree);
 	if (w.total > GRANTS_MAX)
 		return false;
 	*ret = w.out;

@@ -46,8 +46,8 @@ static const struct json_value *entries(const struct manifest_file *file,
  * Search the library of the file that names it, then the other one. The project's library never
  * defines a name that the user's file uses.
  */
-static const struct json_value *find(const struct manifests *m, const struct family *family,
-	const struct said *name)
+static const struct json_value *find_in_libraries(const struct manifests *m,
+	const struct family *family, const struct said *name)
 {
 	const struct manifest_file *const files[] = { manifest_origin(name), m->project,
 		m->user };
@@ -206,7 +206,7 @@ static void resolve_entry(const struct family *family, const char *home, void *e
 static bool find_entry(const struct manifests *m, const struct family *family, const char *home,
 	const struct said *name, void *entry, bool *project_says)
 {
-	const struct json_value *v = find(m, family, name);
+	const struct json_value *v = find_in_libraries(m, family, name);
 
 	if (!v)
 		return family == &skills && users_skill(home, name, entry);
@@ -287,7 +287,8 @@ static void check_names(const struct manifests *m, const struct family *family,
 	json_each(item, list) {
 		const struct said name = { .text = item->text, .at = item };
 
-		if (item->type != JSON_STRING || !*item->text || find(m, family, &name))
+		if (item->type != JSON_STRING || !*item->text ||
+			find_in_libraries(m, family, &name))
 			continue;
 		if (family != &skills)
 			missing(m, family, a, &name, "", bad);

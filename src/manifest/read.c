@@ -100,8 +100,8 @@ static bool is_kept_absent(const char *path)
 }
 
 /* about has path and name. NULL when there is no such file; other errors are a problem. */
-static struct manifest_file *load(const struct manifest_file *about, const struct key *keys,
-	problems *bad)
+static struct manifest_file *load_file(const struct manifest_file *about,
+	const struct key *keys, problems *bad)
 {
 	const char *path = about->path, *name = about->name;
 	auto_close int fd = open_plain(path);
@@ -156,14 +156,14 @@ int manifest_find(const char *dir, const char *only, struct manifests *ret, prob
 	if (user && same_file(project, user))
 		project = NULL;
 	if (project)
-		m.project = load(&(struct manifest_file){ .path = project,
-					 .name = only ? only : MANIFEST_NAME,
-					 .project = true },
+		m.project = load_file(&(struct manifest_file){ .path = project,
+					      .name = only ? only : MANIFEST_NAME,
+					      .project = true },
 			manifest_keys, bad);
 	if (project && !m.project && only)
 		return fault_set(f, ENOENT, "manifest %s", str_visible(only));
 	if (user)
-		m.user = load(&(struct manifest_file){ .path = user, .name = user },
+		m.user = load_file(&(struct manifest_file){ .path = user, .name = user },
 			manifest_keys, bad);
 	*ret = m;
 	if (!bad->n)
@@ -194,7 +194,7 @@ enum manifest_confirm manifest_confirm(void)
 	problems bad = { 0 };
 
 	if (path)
-		file = load(&(struct manifest_file){ .path = path, .name = path },
+		file = load_file(&(struct manifest_file){ .path = path, .name = path },
 			manifest_keys, &bad);
 	if (bad.n)
 		return CONFIRM_ALWAYS;
@@ -207,9 +207,9 @@ enum manifest_confirm manifest_confirm(void)
 
 struct manifest_file *manifest_settings(const char *path, problems *bad)
 {
-	return load(&(struct manifest_file){ .path = path,
-			    .name = path,
-			    .settings = true,
-			    .fix = "carrel instances set" },
+	return load_file(&(struct manifest_file){ .path = path,
+				 .name = path,
+				 .settings = true,
+				 .fix = "carrel instances set" },
 		agent_keys, bad);
 }

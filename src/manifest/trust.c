@@ -110,7 +110,7 @@ static void add_moved(const struct entry *now, size_t n, struct trust_state *sta
 	}
 }
 
-static void compare(const grant_lines *old, struct trust_state *state)
+static void compare_grants(const grant_lines *old, struct trust_state *state)
 {
 	size_t n = old->n, m = state->grants.n;
 	struct entry *was = entries(old->v, n), *now = entries(state->grants.v, m);
@@ -154,7 +154,7 @@ static int unusable(struct fault *f, const char *file, const char *why)
 }
 
 /* The text of the file; *ret is NULL when there is none. */
-static int load(const char *file, char **ret, struct fault *f)
+static int load_record(const char *file, char **ret, struct fault *f)
 {
 	auto_close int fd =
 		open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -256,7 +256,7 @@ static int recall(const char *path, bool grants, struct record *ret, struct faul
 	int rc;
 
 	file = dir ? path_join(dir, store_name(path)) : NULL;
-	rc = file ? load(file, &text, f) : 0;
+	rc = file ? load_record(file, &text, f) : 0;
 	if (rc < 0)
 		return rc;
 	if (text && !parse(text, grants, &r))
@@ -283,7 +283,7 @@ static int open_temporary(int dir, const char *name, const char **ret_temp)
 	return fd;
 }
 
-static int fill(int fd, const struct str *text)
+static int write_text(int fd, const struct str *text)
 {
 	int rc = fd_write_all(fd, text->p, text->len);
 
@@ -304,7 +304,7 @@ static int replace(const char *dir, const char *name, const struct str *text, st
 	fd = open_temporary(at, name, &temp);
 	if (fd < 0)
 		return fault_set(f, errno, "write in %s", str_visible(dir));
-	rc = fill(fd, text);
+	rc = write_text(fd, text);
 	if (rc == 0 && renameat(at, temp, at, name) < 0)
 		rc = -errno;
 	if (rc < 0) {
@@ -381,7 +381,7 @@ int trust_check(const char *path, const char *bytes, size_t n, const struct json
 	vec_each(line, &grants)
 		vec_push(&state.grants, *line);
 	if (state.is != TRUST_GIVEN)
-		compare(&record.grants, &state);
+		compare_grants(&record.grants, &state);
 	*ret = state;
 	return 0;
 }

@@ -291,7 +291,7 @@ static void judge_changed(const struct apply *a, const struct stat *now, struct 
 	}
 }
 
-static void judge(const struct apply *a, const struct stat *now, struct apply_item *i)
+static void judge_item(const struct apply *a, const struct stat *now, struct apply_item *i)
 {
 	const struct changed *c = i->change;
 	const char *guard = guard_of(a, c);
@@ -486,7 +486,7 @@ int apply_plan(struct apply *a, struct fault *f)
 		rc = look_now(a->set->lower, c->path, &st);
 		if (rc < 0)
 			return fault_set(f, -rc, "look at '%s'", str_visible(c->path));
-		judge(a, &st, &item);
+		judge_item(a, &st, &item);
 		vec_push(&a->items, item);
 		vec_push(&now, st);
 	}

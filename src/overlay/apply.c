@@ -225,7 +225,7 @@ static int go_back(const struct run *r, struct fault *f)
  * The journal says that everything is staged: finish, or undo everything. *ret_stuck: neither
  * was possible; the next call needs the stage and the journal.
  */
-static int finish(const struct run *r, bool *ret_stuck, struct fault *f)
+static int finish_journal(const struct run *r, bool *ret_stuck, struct fault *f)
 {
 	struct fault undo = { 0 };
 	int rc = go_on(r, f);
@@ -279,7 +279,7 @@ static int run_staged(struct apply *a, const struct apply_stage *stage, bool *re
 		rc = apply_test_step(f);
 	if (rc == 0)
 		rc = apply_journal_write(a->state, stage->in_tree, APPLY_STAGED, a, f);
-	return rc < 0 ? rc : finish(&r, ret_stuck, f);
+	return rc < 0 ? rc : finish_journal(&r, ret_stuck, f);
 }
 
 int apply_run(struct apply *a, struct fault *f)
@@ -320,7 +320,7 @@ static int recover_staged(const struct apply *left, int tree, int state, bool in
 
 	if (rc < 0)
 		return rc;
-	rc = finish(&r, &stuck, f);
+	rc = finish_journal(&r, &stuck, f);
 	close(stage.fd);
 	*ret = rc < 0 ? APPLY_UNDONE : APPLY_FINISHED;
 	return stuck ? rc : 0;

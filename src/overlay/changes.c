@@ -68,7 +68,7 @@ static enum change_type type_of(mode_t mode)
 				: TYPE_OTHER;
 }
 
-static struct change_side look(int dir, const char *name)
+static struct change_side side_at(int dir, const char *name)
 {
 	struct change_side side = { 0 };
 	char link[PATH_MAX];
@@ -145,9 +145,12 @@ static bool on_the_way(const struct search *s, const char *path)
 }
 
 /* box -1: it is gone. */
-static void compare(struct search *s, int users, int box, const char *name, const char *path)
+static void compare_sides(struct search *s, int users, int box, const char *name,
+	const char *path)
 {
-	struct change c = { .name = path, .users = look(users, name), .box = look(box, name) };
+	struct change c = {
+		.name = path, .users = side_at(users, name), .box = side_at(box, name)
+	};
 
 	c.outdated = is_outdated(&c.users, &c.box);
 	if (!wanted(s, path) || (c.users.type == TYPE_NONE && c.box.type == TYPE_NONE) ||
@@ -163,10 +166,10 @@ static void compare(struct search *s, int users, int box, const char *name, cons
 	vec_push(s->ret, c);
 }
 
-static int walk(struct search *s, struct stack *stack, int users, bool hidden, const char *path,
-	int depth);
+static int walk_stack(struct search *s, struct stack *stack, int users, bool hidden,
+	const char *path, int depth);
 
-static bool has(const tree_names *names, const char *name)
+static bool has_name(const tree_names *names, const char *name)
 {
 	vec_each(one, names)
 		if (!strcmp(*one, name))
@@ -192,7 +195,7 @@ static bool descend(const struct stack *stack, size_t first, const char *name,
 	struct stack *ret, bool *unseen)
 {
 	for (size_t i = first; i < stack->n; i++) {
-		struct change_side side = look(stack->v[i], name);
+		struct change_side side = side_at(stack->v[i], name);
 		int fd = side.type == TYPE_DIR ? open_inside(stack->v[i], name) : -1;
 
 		if (side.type == TYPE_NONE)
@@ -211,7 +214,9 @@ static bool descend(const struct stack *stack, size_t first, const char *name,
 /* The selected name may be in it, so it is always listed. */
 static void add_unseen(struct search *s, int users, int box, const char *name, const char *path)
 {
-	struct change c = { .name = path, .users = look(users, name), .box = look(box, name) };
+	struct change c = {
+		.name = path, .users = side_at(users, name), .box = side_at(box, name)
+	};
 
 	c.box.unseen = true;
 	vec_push(s->ret, c);
@@ -221,7 +226,7 @@ static int walk_dir(struct search *s, struct stack *stack, size_t first, int use
 	const char *name, const char *path, int depth)
 {
 	struct stack *sub = mem_alloc(sizeof(*sub));
-	struct change_side u = look(users, name);
+	struct change_side u = side_at(users, name);
 	bool unseen = depth >= MOST_DEPTH, hidden = descend(stack, first, name, sub, &unseen);
 	auto_close int under = u.type == TYPE_DIR ? openat(users, name, DIR_FLAGS) : -1;
 	size_t before = s->ret->n;
@@ -230,13 +235,13 @@ static int walk_dir(struct search *s, struct stack *stack, size_t first, int use
 	if (unseen)
 		add_unseen(s, users, stack->v[first], name, path);
 	else if (u.type != TYPE_NONE && u.type != TYPE_DIR) /* something else was there */
-		compare(s, users, stack->v[first], name, path);
+		compare_sides(s, users, stack->v[first], name, path);
 	/* It may contain the user's files, so none of them is listed as deleted. */
 	if (depth < MOST_DEPTH)
-		rc = walk(s, sub, under, hidden && !unseen, path, depth + 1);
+		rc = walk_stack(s, sub, under, hidden && !unseen, path, depth + 1);
 	/* A new directory without contents. */
 	if (rc == 0 && u.type == TYPE_NONE && s->ret->n == before)
-		compare(s, -1, stack->v[first], name, path);
+		compare_sides(s, -1, stack->v[first], name, path);
 	close_stack(sub);
 	return rc;
 }
@@ -246,7 +251,7 @@ static bool not_the_boxes(const struct search *s, const struct stack *stack, siz
 	const char *name, int depth)
 {
 	return depth == 0 &&
-		(has(&s->own, name) ||
+		(has_name(&s->own, name) ||
 			(stack->session[i] &&
 				layers_was_put(stack->session[i], stack->v[i], name)));
 }
@@ -255,14 +260,14 @@ static int walk_name(struct search *s, struct stack *stack, int users, const cha
 	const char *path, int depth)
 {
 	for (size_t i = 0; i < stack->n; i++) {
-		enum change_type type = look(stack->v[i], name).type;
+		enum change_type type = side_at(stack->v[i], name).type;
 
 		if (type == TYPE_NONE || not_the_boxes(s, stack, i, name, depth))
 			continue;
 		if (type == TYPE_DIR)
 			return walk_dir(s, stack, i, users, name, path, depth);
-		compare(s, users, tree_is_whiteout(stack->v[i], name) ? -1 : stack->v[i], name,
-			path);
+		compare_sides(s, users, tree_is_whiteout(stack->v[i], name) ? -1 : stack->v[i],
+			name, path);
 		return 0;
 	}
 	return 0;
@@ -273,8 +278,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int walk(struct search *s, struct stack *stack, int users, bool hidden, const char *path,
-	int depth)
+static int walk_stack(struct search *s, struct stack *stack, int users, bool hidden,
+	const char *path, int depth)
 {
 	tree_names names = { 0 }, theirs = { 0 };
 	const char *last = NULL;
@@ -296,8 +301,8 @@ static int walk(struct search *s, struct stack *stack, int users, bool hidden, c
 	if (rc == 0 && hidden && users >= 0 && !s->glance)
 		rc = tree_list(users, &theirs);
 	for (size_t i = 0; rc == 0 && i < theirs.n; i++)
-		if (!has(&names, theirs.v[i]))
-			compare(s, users, -1, theirs.v[i], path_join(path, theirs.v[i]));
+		if (!has_name(&names, theirs.v[i]))
+			compare_sides(s, users, -1, theirs.v[i], path_join(path, theirs.v[i]));
 	return rc;
 }
 
@@ -357,7 +362,7 @@ static int search(struct search *s, struct fault *f)
 		vec_push(&s->own, s->l->notes[i]);
 	rc = open_stack(s->l, stack, f);
 	if (rc == 0) {
-		rc = walk(s, stack, users, false, "", 0);
+		rc = walk_stack(s, stack, users, false, "", 0);
 		if (rc < 0)
 			fault_set(f, -rc, "read %s", str_visible(s->l->dir));
 	}

@@ -65,7 +65,7 @@ static enum change_type type_of(mode_t mode)
 				: TYPE_OTHER;
 }
 
-static struct changed_side look(int dir, const char *name)
+static struct changed_side side_at(int dir, const char *name)
 {
 	struct changed_side side = { 0 };
 	char link[PATH_MAX];
@@ -105,7 +105,7 @@ static bool is_since(const struct changeset *s, const struct timespec *t)
 static struct changed_side look_base(const struct search *s, const char *name, bool merged,
 	int *ret_dir, enum changed_base *ret_is)
 {
-	struct changed_side lower = look(s->lower, name), kept;
+	struct changed_side lower = side_at(s->lower, name), kept;
 	bool moved = lower.type != TYPE_NONE && s->moved;
 
 	*ret_dir = s->lower;
@@ -115,7 +115,7 @@ static struct changed_side look_base(const struct search *s, const char *name, b
 			(lower.type != TYPE_NONE ? !is_since(s->set, &lower.ctime)
 						 : !s->unsteady)))
 		return lower;
-	kept = look(s->kept, name);
+	kept = side_at(s->kept, name);
 	if (lower.type == TYPE_DIR &&
 		(kept.type == TYPE_DIR ||
 			(kept.type == TYPE_NONE && (merged || (!moved && !s->unsteady)))))
@@ -157,7 +157,7 @@ static void count(struct changeset *set, const struct changed *c)
 	set->deleted += c->kind == CHANGED_DELETED;
 }
 
-static void add(struct search *s, struct changed c)
+static void add_change(struct search *s, struct changed c)
 {
 	c.git = is_git(c.path);
 	vec_push(&s->set->all, c);
@@ -173,14 +173,14 @@ static void delete_below(struct search *s, const char *path, enum changed_base i
 static void add_deleted(struct search *s, const char *path, const struct changed_side *base,
 	enum changed_base is)
 {
-	add(s,
+	add_change(s,
 		(struct changed){
 			.path = path, .kind = CHANGED_DELETED, .base = *base, .base_is = is });
 	if (base->type == TYPE_DIR)
 		delete_below(s, path, is);
 }
 
-static unsigned int compare(const struct search *s, int base_dir, const char *name,
+static unsigned int compare_sides(const struct search *s, int base_dir, const char *name,
 	const struct changed_side *base, const struct changed_side *box, bool *unreadable)
 {
 	unsigned int what = 0;
@@ -244,12 +244,12 @@ static void visit_dir(struct search *s, struct changed *c)
 }
 
 /* Compare a name that the upper layer has. */
-static void visit(struct search *s, const char *name)
+static void visit_name(struct search *s, const char *name)
 {
 	struct changed c = { .path = path_of(s, name), .kind = CHANGED_CHANGED };
 	int base_dir;
 
-	c.box = look(s->upper, name);
+	c.box = side_at(s->upper, name);
 	c.base = look_base(s, name, c.box.type == TYPE_DIR, &base_dir, &c.base_is);
 	if (tree_is_whiteout(s->upper, name)) {
 		if (c.base.type != TYPE_NONE || c.base_is == BASE_UNSURE)
@@ -265,9 +265,9 @@ static void visit(struct search *s, const char *name)
 	if (c.base.type == TYPE_NONE)
 		c.kind = CHANGED_ADDED;
 	else
-		c.what = compare(s, base_dir, name, &c.base, &c.box, &c.unreadable);
+		c.what = compare_sides(s, base_dir, name, &c.base, &c.box, &c.unreadable);
 	if (c.kind == CHANGED_ADDED || c.what || c.unlisted)
-		add(s, c);
+		add_change(s, c);
 	else if (c.base_is == BASE_SAME && c.box.type != TYPE_DIR && !is_git(c.path))
 		vec_push(&s->set->unchanged, c.path);
 }
@@ -335,7 +335,7 @@ static int look_into(struct search *s, const struct todo *todo)
 	if (rc == 0 && s->lower >= 0 && (todo->opaque || !todo->box))
 		rc = tree_list(s->lower, &lower);
 	vec_each(name, &upper)
-		visit(s, *name);
+		visit_name(s, *name);
 	delete_others(s, &upper, &lower);
 	close_all(s);
 	return rc;
@@ -354,11 +354,11 @@ static void look_at_root(struct search *s)
 	struct changed c = { .path = ".", .kind = CHANGED_CHANGED };
 
 	s->upper = s->set->upper;
-	c.base = look(s->set->lower, ".");
-	c.box = look(s->set->upper, ".");
-	c.what = compare(s, s->set->lower, ".", &c.base, &c.box, &c.unreadable);
+	c.base = side_at(s->set->lower, ".");
+	c.box = side_at(s->set->upper, ".");
+	c.what = compare_sides(s, s->set->lower, ".", &c.base, &c.box, &c.unreadable);
 	if (c.what)
-		add(s, c);
+		add_change(s, c);
 }
 
 int changeset_find(struct changeset *set, struct fault *f)
@@ -411,7 +411,7 @@ int changeset_open_box(const struct changeset *s, const struct changed *c)
 
 /* ---- keeping the base ---- */
 
-static int keep(const struct changeset *s, const struct changed *c, int to)
+static int keep_base(const struct changeset *s, const struct changed *c, int to)
 {
 	auto_close int dir = tree_make_parent(to, c->path), from = -1;
 	const char *name = path_base(c->path);
@@ -452,7 +452,7 @@ int changeset_keep(const struct changeset *s, int to, struct fault *f)
 			all + c->base.size > MOST_KEPT_ALL)
 			continue;
 		all += c->base.size;
-		rc = keep(s, c, to);
+		rc = keep_base(s, c, to);
 		if (rc < 0)
 			return fault_set(f, -rc, "keep a copy of '%s'", str_visible(c->path));
 	}

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-static void put(struct plan *p, struct plan_env entry)
+static void put_variable(struct plan *p, struct plan_env entry)
 {
 	vec_each(e, &p->env) {
 		if (!strcmp(e->name, entry.name)) {
@@ -27,7 +27,7 @@ static void put(struct plan *p, struct plan_env entry)
 
 static void set(struct plan *p, const char *name, const char *value, enum env_from from)
 {
-	put(p, (struct plan_env){ .name = name, .value = value, .from = from });
+	put_variable(p, (struct plan_env){ .name = name, .value = value, .from = from });
 }
 
 static const char *host_value(const struct host *h, const char *name)
@@ -140,7 +140,7 @@ int plan_add_env(const struct request *r, const struct host *h, struct plan *p, 
 					  asked->name)
 				: fault_fix(f, "Set %s before the start.", asked->value);
 		}
-		put(p, entry);
+		put_variable(p, entry);
 	}
 	return 0;
 }

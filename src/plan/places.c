@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add(struct plan *p, struct place place)
+static void add_place(struct plan *p, struct place place)
 {
 	if (!place.why)
 		place.why = "base";
@@ -31,7 +31,7 @@ static void add(struct plan *p, struct place place)
 
 static void add_file(struct plan *p, const char *target, const char *text)
 {
-	add(p,
+	add_place(p,
 		(struct place){
 			.kind = PLACE_FILE, .target = target, .text = text, .mode = 0644 });
 }
@@ -44,12 +44,12 @@ static void add_named(struct plan *p, const char *target, const char *text)
 
 static void add_link(struct plan *p, const char *target, const char *text)
 {
-	add(p, (struct place){ .kind = PLACE_LINK, .target = target, .text = text });
+	add_place(p, (struct place){ .kind = PLACE_LINK, .target = target, .text = text });
 }
 
 static void add_scratch(struct plan *p, const char *target, mode_t mode)
 {
-	add(p,
+	add_place(p,
 		(struct place){ .kind = PLACE_SCRATCH,
 			.target = target,
 			.rw = true,
@@ -61,7 +61,7 @@ static void add_scratch(struct plan *p, const char *target, mode_t mode)
 static void add_bind(struct plan *p, const struct fact *fact, const char *target, bool rw,
 	const char *why)
 {
-	add(p,
+	add_place(p,
 		(struct place){ .kind = PLACE_BIND,
 			.target = target,
 			.source = fact->real,
@@ -95,7 +95,7 @@ static void add_dev(struct plan *p)
 	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
 		const char *path = path_join("/dev", nodes[i]);
 
-		add(p,
+		add_place(p,
 			(struct place){ .kind = PLACE_BIND,
 				.target = path,
 				.source = path,
@@ -107,7 +107,7 @@ static void add_dev(struct plan *p)
 	add_link(p, "/dev/stdout", "/proc/self/fd/1");
 	add_link(p, "/dev/stderr", "/proc/self/fd/2");
 	add_link(p, "/dev/ptmx", "pts/ptmx");
-	add(p,
+	add_place(p,
 		(struct place){
 			.kind = PLACE_PTS, .target = "/dev/pts", .rw = true, .dir = true });
 	add_scratch(p, "/dev/shm", 01777);
@@ -115,11 +115,11 @@ static void add_dev(struct plan *p)
 
 static void add_proc(struct plan *p)
 {
-	add(p,
+	add_place(p,
 		(struct place){
 			.kind = PLACE_PROC, .target = "/proc", .rw = true, .dir = true });
 	if (!p->frame.nest)
-		add(p,
+		add_place(p,
 			(struct place){ .kind = PLACE_HIDE,
 				.target = "/proc/keys",
 				.optional = true,
@@ -129,7 +129,7 @@ static void add_proc(struct plan *p)
 	for (size_t i = 0; i < layout_proc_root_n; i++) {
 		const struct layout_proc *l = &layout_proc_root[i];
 
-		add(p,
+		add_place(p,
 			(struct place){ .kind = l->hide ? PLACE_HIDE : PLACE_SEAL,
 				.target = l->path,
 				.dir = l->dir,
@@ -180,7 +180,7 @@ static void add_host_etc(struct plan *p, const struct layout_etc *l, const struc
 	if (fact->real_kind == KIND_LINK)
 		add_link(p, target, fact->link);
 	else if (fact->real_kind == KIND_FILE && l->copy)
-		add(p,
+		add_place(p,
 			(struct place){ .kind = PLACE_COPY,
 				.target = target,
 				.source = fact->real,
@@ -239,7 +239,7 @@ static const char *box_path(const struct plan *p, const char *target)
 static void add_request_files(const struct request *r, struct plan *p)
 {
 	vec_each(file, &r->files)
-		add(p,
+		add_place(p,
 			(struct place){ .kind = PLACE_FILE,
 				.target = box_path(p, file->target),
 				.text = file->text,
@@ -263,7 +263,7 @@ static const char *const *names_in(const name_vec *names)
 static void add_overlays(const struct request *r, struct plan *p)
 {
 	vec_each(o, &r->overlays) {
-		add(p,
+		add_place(p,
 			(struct place){ .kind = PLACE_OVERLAY,
 				.target = box_path(p, o->target),
 				.source = o->upper,
@@ -281,7 +281,7 @@ static void add_overlays(const struct request *r, struct plan *p)
 static void add_request_dirs(const struct request *r, struct plan *p)
 {
 	vec_each(dir, &r->dirs)
-		add(p,
+		add_place(p,
 			(struct place){ .kind = PLACE_SEAL,
 				.target = box_path(p, dir->target),
 				.dir = true,
@@ -293,7 +293,7 @@ static void add_request_dirs(const struct request *r, struct plan *p)
 static void add_empty(const struct request *r, struct plan *p)
 {
 	vec_each(name, &r->empty)
-		add(p,
+		add_place(p,
 			(struct place){ .kind = PLACE_HIDE,
 				.target = path_join(p->workspace, *name),
 				.dir = true,
@@ -372,7 +372,7 @@ static void add_copies(const struct host *h, struct plan *p)
 {
 	vec_each(rule, &h->rules)
 		if (rule->copy && !has_target(p, rule->copy_at))
-			add(p,
+			add_place(p,
 				(struct place){ .kind = PLACE_FILE,
 					.target = rule->copy_at,
 					.text = rule->copy,
@@ -409,7 +409,7 @@ static void add_working_dir(const struct host *h, struct plan *p, const char *di
 		place.source = h->layers ? mem_printf("%s/%d/upper", h->layers, number) : NULL;
 		place.work = h->layers ? mem_printf("%s/%d/work", h->layers, number) : NULL;
 	}
-	add(p, place);
+	add_place(p, place);
 }
 
 static void add_workspace(const struct host *h, struct plan *p)
@@ -439,7 +439,7 @@ int plan_add_places(const struct request *r, const struct host *h, struct plan *
 	add_request_files(r, p);
 	add_empty(r, p);
 	if (r->sandbox)
-		add(p,
+		add_place(p,
 			(struct place){ .kind = PLACE_FILE,
 				.target = "/etc/carrel/SANDBOX.md",
 				.text = "",
@@ -451,7 +451,7 @@ int plan_add_places(const struct request *r, const struct host *h, struct plan *
 	return add_mounts(r, h, p, f);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_places(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 
@@ -478,7 +478,7 @@ int plan_order_places(struct plan *p, struct fault *f)
 {
 	size_t *open = mem_alloc(p->places.n * sizeof(*open)), n = 0;
 
-	qsort(p->places.v, p->places.n, sizeof(*p->places.v), compare);
+	qsort(p->places.v, p->places.n, sizeof(*p->places.v), compare_places);
 	for (size_t i = 0; i < p->places.n; i++) {
 		struct place *place = &p->places.v[i];
 		const struct place *in;

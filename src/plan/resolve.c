@@ -181,6 +181,15 @@ static int resolve_layers(const struct request *r, const struct host *h, struct 
 	return 0;
 }
 
+/* The command of a request without one. */
+static const char *const *shell_words(const struct host *h)
+{
+	const char **words = mem_alloc(2 * sizeof(*words));
+
+	words[0] = h->shell;
+	return words;
+}
+
 int plan_resolve(const struct request *r, const struct host *h, struct plan *ret,
 	struct fault *f)
 {
@@ -218,12 +227,8 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 	rc = plan_add_env(r, h, &p, f);
 	if (rc < 0)
 		return rc;
-	if (!p.argv) {
-		const char **shell = mem_alloc(2 * sizeof(*shell));
-
-		shell[0] = h->shell;
-		p.argv = shell;
-	}
+	if (!p.argv)
+		p.argv = shell_words(h);
 	p.policy = h->policy;
 	p.known = h->known;
 	p.tracked = h->tracked;

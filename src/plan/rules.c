@@ -32,7 +32,7 @@ static int strength(enum place_kind kind)
 					: 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_masks(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 	int by_path = path_compare(x->target, y->target);
@@ -88,7 +88,7 @@ static struct place mask(const struct rule *rule, const struct fact *fact, enum 
 }
 
 /* The path of the host that a place shows: of layers the lowest. */
-static const char *shown(const struct place *bind)
+static const char *shown_path(const struct place *bind)
 {
 	size_t last = 0;
 
@@ -120,7 +120,8 @@ static void add_masks(const struct plan *p, size_t n, const struct place *bind,
 		enum place_kind kind = mask_kind(rule, fact, last);
 		const char *target;
 
-		if (!path_within(fact->path, shown(bind)) || !strcmp(fact->path, shown(bind)))
+		if (!path_within(fact->path, shown_path(bind)) ||
+			!strcmp(fact->path, shown_path(bind)))
 			continue;
 		if (bind->layer && (kind == PLACE_STUB || kind == PLACE_PIN))
 			continue;
@@ -128,7 +129,7 @@ static void add_masks(const struct plan *p, size_t n, const struct place *bind,
 			continue; /* nothing there to hide or to pin */
 		if (kind == PLACE_PIN && !bind->rw)
 			continue; /* nothing can be renamed there */
-		target = path_join(bind->target, path_below(fact->path, shown(bind)));
+		target = path_join(bind->target, path_below(fact->path, shown_path(bind)));
 		if (bind_at(p, n, target) != bind)
 			continue;
 		vec_push(masks, mask(rule, fact, kind, target));
@@ -257,10 +258,10 @@ int plan_add_rules(const struct host *h, struct plan *p, struct fault *f)
 				add_masks(p, n, &p->places.v[i], rule, &masks);
 	}
 	if (masks.n)
-		qsort(masks.v, masks.n, sizeof(*masks.v), compare);
+		qsort(masks.v, masks.n, sizeof(*masks.v), compare_masks);
 	keep_needed(p, &masks);
 	ignore_stubs(p);
 	/* A pin after a mount inside it would cover that mount. */
-	qsort(p->places.v, p->places.n, sizeof(*p->places.v), compare);
+	qsort(p->places.v, p->places.n, sizeof(*p->places.v), compare_masks);
 	return 0;
 }

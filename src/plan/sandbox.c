@@ -191,6 +191,41 @@ static void list_hosts(const struct plan *p, struct str *out)
 			s->port);
 }
 
+/* What can be read and written, and what cannot. */
+static void add_places(const struct plan *p, struct str *out)
+{
+	list(p, out,
+		"You can write here, and the user sees it at once (more: `--mount PATH::rw`):",
+		writes);
+	list(p, out,
+		"You work on a copy of these. The user's own files stay as they are, and so "
+		"do their branches: they see what you changed with `carrel diff BOX` (BOX is "
+		"this box's hostname) and decide what to take over. Edit, delete, commit as "
+		"you need; others may work on copies of their own at the same time:",
+		is_layer);
+	list(p, out,
+		"You can read and write here, but what you change stays in a layer of this "
+		"project's "
+		"own; the user sees it with `carrel instances diff` and decides what to keep:",
+		layers);
+	list(p, out, "You can also read:", reads);
+	list_hosts(p, out);
+	list(p, out,
+		"These cannot be changed, made or removed (an empty one is absent outside, and "
+		"`git clean -x` complains about it), because programs outside run or obey "
+		"them. Ask the user to make such changes:",
+		protects);
+	list(p, out,
+		"You have a copy of these, which git writes as usual. When this box ends, and "
+		"not before, carrel copies your changes that are plain data to the user's own: "
+		"what "
+		"branches track, remotes with URLs of hosts, submodules, `user.name` and "
+		"`user.email`, a sparse checkout. Other settings (hooks, programs, aliases, "
+		"URLs that are paths) are dropped; ask the user to make them:",
+		copies);
+	list(p, out, "These are hidden from you, and read as empty (`--hide '!PATH'`):", hides);
+}
+
 const char *plan_sandbox_text(const struct plan *p)
 {
 	struct str out = { 0 };
@@ -198,47 +233,16 @@ const char *plan_sandbox_text(const struct plan *p)
 	str_add(&out,
 		"# Your sandbox\n\n"
 		"You run in a box made by carrel, on the user's machine but apart from it. You "
-		"may "
-		"do anything that works here without asking. What does not work is refused by "
-		"the "
-		"box, not broken: do not look for a way around it, tell the user what you "
-		"need. They "
-		"can allow it at the next start, as noted below.\n\n");
+		"may do anything that works here without asking. If something fails, the box "
+		"has refused it: it is not broken. Do not look for a way around it, tell the "
+		"user what you need. They can allow it at the next start, as noted below.\n\n");
 	add_network(p, &out);
-	list(p, &out,
-		"You can write here, and the user sees it at once (more: `--mount PATH::rw`):",
-		writes);
-	list(p, &out,
-		"You work on a copy of these. The user's own files stay as they are, and so "
-		"do their branches: they see what you changed with `carrel diff BOX` (BOX is "
-		"this box's hostname) and decide what to take over. Edit, delete, commit as "
-		"you need; others may work on copies of their own at the same time:",
-		is_layer);
-	list(p, &out,
-		"You can read and write here, but what you change stays in a layer of this "
-		"project's "
-		"own; the user sees it with `carrel instances diff` and decides what to keep:",
-		layers);
-	list(p, &out, "You can also read:", reads);
-	list_hosts(p, &out);
-	list(p, &out,
-		"These cannot be changed, made or removed (an empty one is absent outside, and "
-		"`git clean -x` complains about it), because programs outside run or obey "
-		"them. Ask the user to make such changes:",
-		protects);
-	list(p, &out,
-		"Of these you have a copy, which git writes as always. When this box ends, and "
-		"not before, the user's own gets your changes that are plain data: what "
-		"branches track, remotes with URLs of hosts, submodules, `user.name` and "
-		"`user.email`, a sparse checkout. Other settings (hooks, programs, aliases, "
-		"URLs that are paths) end with this box; ask the user to make them:",
-		copies);
-	list(p, &out, "These are kept from you, and read as empty (`--hide '!PATH'`):", hides);
+	add_places(p, &out);
 	str_add(&out,
 		"\nYour home, /tmp and what you make beside the workspace (as `git worktree "
 		"add "
-		"../x` does) are this box's own and vanish with it, what is listed "
-		"above "
-		"aside. There is no sudo.\n");
+		"../x` does) belong to this box and are removed with it, except the paths "
+		"listed "
+		"above. There is no sudo.\n");
 	return out.p;
 }

@@ -62,7 +62,7 @@ static const char *git_name(int dir, const char *name)
 				      : NULL;
 }
 
-static void visit(struct search *s, int dir, const char *name)
+static void visit_name(struct search *s, int dir, const char *name)
 {
 	const char *git;
 
@@ -92,7 +92,7 @@ static void look_in(struct search *s, int root)
 		for (long at = 0; at < n && s->looked <= MOST_ENTRIES;) {
 			const struct dirent *e = (const void *)(entries + at);
 
-			visit(s, fd, mem_strdup(e->d_name));
+			visit_name(s, fd, mem_strdup(e->d_name));
 			at += e->d_reclen;
 		}
 }

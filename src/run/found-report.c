@@ -72,7 +72,7 @@ static void add_entry(struct str *out, const struct planted *e)
 	str_addc(out, '\n');
 }
 
-static int keep(const struct plan *p, const planted_vec *found, struct fault *f)
+static int keep_record(const struct plan *p, const planted_vec *found, struct fault *f)
 {
 	struct str text = { 0 };
 
@@ -162,7 +162,7 @@ void report_planted(const struct plan *p, const planted_vec *found, note_vec *no
 
 	while (alarms < found->n && found->v[alarms].rank != PLANTED_INSTRUCTIONS)
 		alarms++;
-	rc = found->n ? keep(p, found, &f) : boxes_drop(p->name, REPORT_FILE, &f);
+	rc = found->n ? keep_record(p, found, &f) : boxes_drop(p->name, REPORT_FILE, &f);
 	if (alarms)
 		note_alarms(p, found, alarms, rc < 0 ? &f : NULL, notes);
 	if (alarms < found->n)

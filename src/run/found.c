@@ -176,7 +176,7 @@ static enum walk_next visit_dir(struct search *s, const struct walk_entry *e)
 	return !strcmp(e->name, ".git") ? WALK_SKIP : WALK_ON;
 }
 
-static enum walk_next visit(void *ctx, const struct walk_entry *e)
+static enum walk_next visit_entry(void *ctx, const struct walk_entry *e)
 {
 	struct planted what = { 0 };
 	struct search *s = ctx;
@@ -292,7 +292,7 @@ int planted_find(const struct plan *p, const struct timespec *since, planted_vec
 		if (was_replaced(&s, place))
 			add_replaced(p, place->source, ret);
 	rc = walk_tree(&(struct walk_how){ .root = p->workspace,
-			       .visit = visit,
+			       .visit = visit_entry,
 			       .ctx = &s,
 			       .filter = planted_filter(),
 			       .cache = "end",

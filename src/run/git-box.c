@@ -271,7 +271,7 @@ static int merge_copy(const struct copy *c, struct git_merge *ret, struct fault 
 	return rc;
 }
 
-static const char *shown(const struct plan *p, const char *path)
+static const char *shown_path(const struct plan *p, const char *path)
 {
 	return str_visible(path_within(path, p->workspace) ? path_below(path, p->workspace)
 							   : path);
@@ -328,7 +328,7 @@ static int read_copy(int root, struct copy *c, struct fault *f)
 static void take_copy(const struct plan *p, int root, struct copy *c, name_vec *made,
 	note_vec *notes)
 {
-	const char *file = shown(p, c->source);
+	const char *file = shown_path(p, c->source);
 	struct git_merge merge = { 0 };
 	struct fault f = { 0 };
 	int rc = read_copy(root, c, &f);

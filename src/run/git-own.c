@@ -154,7 +154,7 @@ static void add_setting(struct own *own, const struct git_setting *s)
 
 static void read_file(struct own *own, const char *file);
 
-static void visit(void *ctx, const struct git_setting *s)
+static void visit_setting(void *ctx, const struct git_setting *s)
 {
 	struct own *own = ctx;
 
@@ -176,7 +176,7 @@ static void read_file(struct own *own, const char *file)
 	struct fault unused = { 0 };
 
 	own->depth++;
-	git_config_read(file, visit, own, &unused);
+	git_config_read(file, visit_setting, own, &unused);
 	own->depth--;
 }
 

@@ -19,7 +19,7 @@ static struct {
  * ignored, and everything that can be removed is removed. The record is left alone if another
  * box has the name by now.
  */
-static void look(void)
+static void find_planted(void)
 {
 	const struct plan *p = watched.plan;
 	struct claim claim = { .lock = -1 };
@@ -40,7 +40,7 @@ void killed_watch(const struct plan *p, const struct timespec *since)
 {
 	watched.plan = p;
 	watched.since = since;
-	stubs_when_killed(look);
+	stubs_when_killed(find_planted);
 }
 
 void killed_note(const char *name, name_vec *notices)

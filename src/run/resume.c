@@ -54,7 +54,7 @@ static size_t depth_of(const char *rel)
 	return n;
 }
 
-static enum walk_next visit(void *ctx, const struct walk_entry *e)
+static enum walk_next visit_entry(void *ctx, const struct walk_entry *e)
 {
 	const size_t n = strlen(e->name), ends = UUID + strlen(SUFFIX),
 		     depth = depth_of(e->rel);
@@ -87,7 +87,7 @@ const char *resume_words(const struct plan *p, const struct timespec *since)
 	(void)walk_tree(&(struct walk_how){ .root = mem_printf("%s/%s/%s/own/%s", instance,
 						    h->name, instance_part_name(h->parts->path),
 						    h->talks.dir),
-				.visit = visit,
+				.visit = visit_entry,
 				.ctx = &look },
 		&ignored);
 	return look.uuid ? mem_printf("%s %s", h->talks.words, look.uuid) : NULL;

@@ -546,7 +546,7 @@ static void note_unseen(const struct fault *f, struct run_result *result)
 }
 
 /* Do what comes after the agreement and before the box is begun. */
-static int prepare(struct run *run, const struct run_options *o, struct fault *f)
+static int prepare_run(struct run *run, const struct run_options *o, struct fault *f)
 {
 	const struct request *r = run->request;
 	int rc = r->input ? leave_input(f) : 0;
@@ -581,7 +581,7 @@ static struct streams *open_streams(struct run *run, const struct run_options *o
 /*
  * begin → plan → start. The same line whether the plan was shown before or is made meanwhile.
  */
-static int start(struct run *run, const struct run_options *o, struct fault *f)
+static int start_run(struct run *run, const struct run_options *o, struct fault *f)
 {
 	int rc;
 
@@ -632,7 +632,7 @@ static void keep_result(const struct plan *p, const struct outcome *outcome,
 }
 
 /* The box is dead: collect what it left on the host, and the notes for the user. */
-static void collect(struct run *run, const struct run_options *o, struct run_result *ret)
+static void collect_run(struct run *run, const struct run_options *o, struct run_result *ret)
 {
 	const struct plan *p = run->plan;
 	const int root = run->box.box.root;
@@ -677,16 +677,16 @@ int run_box(struct run *run, const struct run_options *o, struct run_result *ret
 	struct fault *f)
 {
 	struct run_result result = { 0 };
-	int rc = prepare(run, o, f);
+	int rc = prepare_run(run, o, f);
 
 	if (rc == 0)
-		rc = start(run, o, f);
+		rc = start_run(run, o, f);
 	if (rc < 0)
 		return rc;
 	if (o->detached)
 		o->detached(run->plan->name);
 	supervise_loop(&run->box);
-	collect(run, o, &result);
+	collect_run(run, o, &result);
 	*ret = result;
 	return 0;
 }

@@ -158,7 +158,7 @@ static int hide(struct question *q)
 }
 
 /* Do not wait to write the newline: a terminal that takes no output just lacks it. */
-static void show(struct question *q)
+static void show_prompt(struct question *q)
 {
 	if (q->tty.raw && tty_foreground(&q->tty)) {
 		tcflush(q->tty.in, TCIFLUSH);
@@ -173,7 +173,7 @@ static void suspend(struct question *q)
 	struct sigaction ours, plain = { .sa_handler = SIG_DFL };
 	sigset_t stop, mask;
 
-	show(q);
+	show_prompt(q);
 	sigaction(SIGTSTP, &plain, &ours);
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTSTP);
@@ -183,7 +183,7 @@ static void suspend(struct question *q)
 	sigaction(SIGTSTP, &ours, NULL);
 }
 
-static int put(const struct question *q, const char *text)
+static int put_text(const struct question *q, const char *text)
 {
 	for (size_t left = strlen(text); left;) {
 		ssize_t n = write(q->tty.out, text, left);
@@ -210,7 +210,7 @@ static bool is_key(const struct question *q, int key, char c)
 	return set != _POSIX_VDISABLE && set == (cc_t)c;
 }
 
-static void add(struct question *q, char c)
+static void add_char(struct question *q, char c)
 {
 	if (!c)
 		q->refused = EILSEQ;
@@ -243,7 +243,7 @@ static bool take_key(struct question *q, char c)
 {
 	if (q->literal) {
 		q->literal = false;
-		add(q, c);
+		add_char(q, c);
 	} else if (c == '\n' || c == '\r') {
 		return true;
 	} else if (is_key(q, VEOF, c)) {
@@ -259,7 +259,7 @@ static bool take_key(struct question *q, char c)
 	} else if (is_key(q, VERASE, c) || c == '\b' || c == '\177') {
 		erase(q);
 	} else {
-		add(q, c);
+		add_char(q, c);
 	}
 	return false;
 }
@@ -287,14 +287,14 @@ static int get(struct question *q)
 	}
 }
 
-static int ask(struct question *q)
+static int ask_question(struct question *q)
 {
 	int rc;
 
 	for (;;) {
 		rc = hide(q);
 		if (rc == 0)
-			rc = put(q, q->prompt);
+			rc = put_text(q, q->prompt);
 		if (rc == 0)
 			rc = get(q);
 		if (rc != -EINTR || (caught != SIGTSTP && caught != SIGCONT))
@@ -348,8 +348,8 @@ int secret_ask(const char *name, const char *message, const char **ret, struct f
 		: mem_printf("carrel: value for %s (input hidden): ", name);
 	q.value = mem_alloc(LONGEST + 1);
 	catch_signals(&q);
-	rc = ask(&q);
-	show(&q);
+	rc = ask_question(&q);
+	show_prompt(&q);
 	release_signals(&q);
 	if (rc == 0) {
 		q.value[q.n] = '\0';
@@ -404,7 +404,8 @@ static ssize_t read_output(int fd, char *value)
 	return (ssize_t)len;
 }
 
-static int judge(const char *what, int status, const char *value, ssize_t n, struct fault *f)
+static int check_value(const char *what, int status, const char *value, ssize_t n,
+	struct fault *f)
 {
 	if (n < 0)
 		return fault_set(f, (int)-n, "%s: reading its output", what);
@@ -455,7 +456,7 @@ static int run(const char *const *argv, const char *what, char *value, size_t *r
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return fault_set(f, errno, "%s: waiting for its end", what);
-	rc = judge(what, status, value, n, f);
+	rc = check_value(what, status, value, n, f);
 	if (rc == 0)
 		*ret_n = (size_t)n;
 	return rc;

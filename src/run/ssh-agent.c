@@ -153,7 +153,7 @@ static bool await_listening(int from)
 	return n == 1;
 }
 
-static int start(const struct plan *p, const char *program, int dir, const char *socket,
+static int start_agent(const struct plan *p, const char *program, int dir, const char *socket,
 	pid_t *ret, struct fault *f)
 {
 	const char *const *env = environment_for(p);
@@ -250,7 +250,7 @@ static int known_file(const char *text)
  * Add one key with all the places where it may be used: adding it twice would replace the
  * first.
  */
-static int load(const struct plan *p, const char *program, const char *key, int dir,
+static int load_key(const struct plan *p, const char *program, const char *key, int dir,
 	const char *socket, struct fault *f)
 {
 	words argv = { 0 };
@@ -298,7 +298,7 @@ static int load_all(const struct plan *p, int dir, const char *socket, struct fa
 		while (earlier < i && strcmp(p->ssh.v[earlier].key, p->ssh.v[i].key) != 0)
 			earlier++;
 		if (earlier == i)
-			rc = load(p, program, p->ssh.v[i].key, dir, socket, f);
+			rc = load_key(p, program, p->ssh.v[i].key, dir, socket, f);
 		if (rc < 0)
 			return rc;
 	}
@@ -324,7 +324,7 @@ int ssh_agent_start(const struct plan *p, pid_t *ret, struct fault *f)
 	sigaction(SIGCHLD, &plain, NULL);
 	sweep(dir);
 	unlinkat(dir, socket, 0); /* we hold the name, so no living box uses it */
-	rc = start(p, program, dir, socket, &agent, f);
+	rc = start_agent(p, program, dir, socket, &agent, f);
 	if (rc == 0)
 		rc = load_all(p, dir, socket, f);
 	if (rc < 0)

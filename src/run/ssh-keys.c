@@ -46,7 +46,7 @@ static int find_programs(const char *workspace, const char **ret_keygen, struct 
 }
 
 /* Did it succeed? Its output is kept in either case. */
-static bool ask(const struct look *l, const char *const args[static 4], const char **ret)
+static bool run_keygen(const struct look *l, const char *const args[static 4], const char **ret)
 {
 	const char *const argv[] = { l->keygen, args[0], args[1], args[2], args[3], NULL };
 	int status, rc = program_output(argv, ret, &status);
@@ -113,7 +113,7 @@ static void look_at_key(const struct look *l, size_t i, struct ssh_facts *ret)
 	}
 	/* Give an empty passphrase, so that it does not ask: the public half needs none. */
 	args[3] = mem_printf("-f%s", ret->key);
-	ret->public_key = ask(l, args, &text) ? read_public_key(text) : NULL;
+	ret->public_key = run_keygen(l, args, &text) ? read_public_key(text) : NULL;
 	if (!ret->public_key)
 		manifest_problem(l->bad, said->at, field,
 			"%s does not tell its public half, which could also be in %s.pub "
@@ -148,7 +148,7 @@ static void take_line(const char *line, name_vec *keys, name_vec *revoked)
 		vec_push(revoked, key);
 }
 
-static bool has(const name_vec *list, const char *key)
+static bool has_key(const name_vec *list, const char *key)
 {
 	vec_each(one, list)
 		if (!strcmp(*one, key))
@@ -166,7 +166,7 @@ static void find_host_keys(const struct look *l, const char *name, name_vec *ret
 		const char *const args[] = { "-F", name, "-f", files[i] };
 		const char *text;
 
-		if (access(files[i], R_OK) < 0 || !ask(l, args, &text))
+		if (access(files[i], R_OK) < 0 || !run_keygen(l, args, &text))
 			continue;
 		for (size_t n; *text; text += n + (text[n] == '\n')) {
 			n = strcspn(text, "\n");
@@ -176,7 +176,7 @@ static void find_host_keys(const struct look *l, const char *name, name_vec *ret
 	vec_each(key, &keys) {
 		const char *plain = **key == '@' ? strchr(*key, ' ') + 1 : *key;
 
-		if (!has(&revoked, plain) && !has(ret, *key))
+		if (!has_key(&revoked, plain) && !has_key(ret, *key))
 			vec_push(ret, *key);
 	}
 }

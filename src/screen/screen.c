@@ -80,7 +80,7 @@ static const uint16_t calls[] = {
 #endif
 };
 
-static void say(char letter, const void *bytes, size_t n)
+static void send_message(char letter, const void *bytes, size_t n)
 {
 	char packet[1 + SCREEN_PACKET];
 
@@ -247,7 +247,7 @@ static struct {
 static void draw(const char *bytes, size_t n)
 {
 	if (picture.n + n > sizeof(picture.bytes)) {
-		say(SCREEN_PICTURE, picture.bytes, picture.n);
+		send_message(SCREEN_PICTURE, picture.bytes, picture.n);
 		picture.n = 0;
 	}
 	memcpy(picture.bytes + picture.n, bytes, n);
@@ -329,9 +329,9 @@ static void draw_all(void)
 	vterm_state_get_cursorpos(vterm_obtain_state(s.vt), &cursor);
 	snprintf(text, sizeof(text), "\033[0m\033[%d;%dH", cursor.row + 1, cursor.col + 1);
 	draw_text(text);
-	say(SCREEN_PICTURE, picture.bytes, picture.n);
+	send_message(SCREEN_PICTURE, picture.bytes, picture.n);
 	picture.n = 0;
-	say(SCREEN_DRAWN, NULL, 0);
+	send_message(SCREEN_DRAWN, NULL, 0);
 }
 
 /* ---- what the box asks ---- */
@@ -339,7 +339,7 @@ static void draw_all(void)
 static void on_output(const char *bytes, size_t n, void *user)
 {
 	(void)user;
-	say(SCREEN_ANSWER, bytes, n);
+	send_message(SCREEN_ANSWER, bytes, n);
 }
 
 /* The colours of text and background: white on black, as the library draws them. */
@@ -355,7 +355,7 @@ static int on_osc(const char *command, size_t n, void *user)
 		return 0;
 	snprintf(text, sizeof(text), "\033]%d;%s\033\\", what,
 		what == 11 ? "rgb:0000/0000/0000" : "rgb:ffff/ffff/ffff");
-	say(SCREEN_ANSWER, text, strlen(text));
+	send_message(SCREEN_ANSWER, text, strlen(text));
 	return 1;
 }
 
@@ -407,7 +407,7 @@ static void obey(const char *packet, size_t n)
 
 /* ---- life ---- */
 
-static void start(void)
+static void start_screen(void)
 {
 	static const VTermScreenCallbacks callbacks = { .sb_pushline = on_pushline,
 		.settermprop = on_property };
@@ -451,11 +451,11 @@ int main(void)
 	mallopt(M_TRIM_THRESHOLD, 64 * 1024);
 	signal(SIGXFSZ, SIG_IGN);
 	if (shut_in(&f) < 0) {
-		say(SCREEN_FAULT, f.text, strlen(f.text));
+		send_message(SCREEN_FAULT, f.text, strlen(f.text));
 		return 1;
 	}
-	start();
-	say(SCREEN_READY, NULL, 0);
+	start_screen();
+	send_message(SCREEN_READY, NULL, 0);
 	for (;;) {
 		int ready = poll(&in, 1, s.dirty ? PAUSE_MS : -1);
 		ssize_t n;

@@ -28,7 +28,7 @@ static int no_store(struct fault *f)
 }
 
 /* Read the agreed hashes; "" for none. A file that is not ours is a fault. */
-static int load(const char *path, const char **ret, struct fault *f)
+static int load_agreed(const char *path, const char **ret, struct fault *f)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	const char *text;
@@ -45,7 +45,7 @@ static int load(const char *path, const char **ret, struct fault *f)
 }
 
 /* Only whole lines count. */
-static bool has(const char *text, const char *hash)
+static bool has_hash(const char *text, const char *hash)
 {
 	for (; strlen(text) >= LINE; text += LINE)
 		if (!strncmp(text, hash, HASH) && text[HASH] == '\n')
@@ -56,10 +56,10 @@ static bool has(const char *text, const char *hash)
 int agreed_look(const char *id, const char *hash, bool *ret, struct fault *f)
 {
 	const char *dir = store(), *text = "";
-	int rc = dir ? load(path_join(dir, id), &text, f) : 0;
+	int rc = dir ? load_agreed(path_join(dir, id), &text, f) : 0;
 
 	if (rc == 0)
-		*ret = has(text, hash);
+		*ret = has_hash(text, hash);
 	return rc;
 }
 
@@ -95,8 +95,8 @@ int agreed_add(const char *id, const char *hash, struct fault *f)
 	if (rc == 0)
 		rc = xdg_make(dir, f);
 	if (rc == 0)
-		rc = load(path, &text, f);
-	if (rc < 0 || has(text, hash))
+		rc = load_agreed(path, &text, f);
+	if (rc < 0 || has_hash(text, hash))
 		return rc;
 	return replace(path, with(text, hash), f);
 }

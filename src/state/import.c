@@ -141,8 +141,8 @@ static int copy_dirs(int from, const char *dir, bool only_look, struct imported 
 
 /* ---- one project ---- */
 
-static int fill(int from, const char *dir, const struct import *how, struct imported *i,
-	struct fault *f)
+static int fill_instance(int from, const char *dir, const struct import *how,
+	struct imported *i, struct fault *f)
 {
 	const char *own = path_join(dir, "own");
 	struct str lines = { 0 };
@@ -201,7 +201,7 @@ static int import_one(int from, const struct import *how, struct imported *i, st
 	if (rc < 0)
 		return rc;
 	i->id = p.id;
-	return fill(from, path_join(dir, part), how, i, f);
+	return fill_instance(from, path_join(dir, part), how, i, f);
 }
 
 static bool is_hash(const char *name)

@@ -243,7 +243,7 @@ static int guess_free(try_fn *look, int dir, const char *name)
 	return free;
 }
 
-static int find(try_fn *try, try_fn *look, int dir, const char *name, enum claim_how how,
+static int find_name(try_fn *try, try_fn *look, int dir, const char *name, enum claim_how how,
 	struct claim *ret)
 {
 	int rc = try_numbers(try, dir, name, how, 1, how == CLAIM_STRICT ? 1 : FIRST_FEW, ret);
@@ -307,9 +307,9 @@ int registry_claim(const char *name, enum claim_how how, struct claim *ret, stru
 		return rc;
 	made = make_directory(path);
 	dir = path ? openat(AT_FDCWD, path, DIR_FLAGS) : -1;
-	rc = made ? find(take_file, look_file, dir, name, how, ret) : -ENOENT;
+	rc = made ? find_name(take_file, look_file, dir, name, how, ret) : -ENOENT;
 	if (!is_settled(rc))
-		rc = find(take_socket, look_socket, dir, name, how, ret);
+		rc = find_name(take_socket, look_socket, dir, name, how, ret);
 	return explain(rc, name, how, f);
 }
 
@@ -335,9 +335,10 @@ int registry_peek(const char *name, enum claim_how how, struct claim *ret, struc
 	if (rc < 0)
 		return rc;
 	dir = path ? openat(AT_FDCWD, path, DIR_FLAGS) : -1;
-	rc = could_be_made(path) ? find(look_file, look_file, dir, name, how, ret) : -ENOENT;
+	rc = could_be_made(path) ? find_name(look_file, look_file, dir, name, how, ret)
+				 : -ENOENT;
 	if (!is_settled(rc))
-		rc = find(look_socket, look_socket, dir, name, how, ret);
+		rc = find_name(look_socket, look_socket, dir, name, how, ret);
 	return explain(rc, name, how, f);
 }
 

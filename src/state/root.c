@@ -31,7 +31,7 @@ struct search {
 };
 
 /* A name for a note: safe to show, and not too long to read. */
-static const char *shown(const char *text)
+static const char *shown_name(const char *text)
 {
 	if (!*text)
 		return "nothing";
@@ -45,13 +45,13 @@ static void note_alone(struct search *c, const char *what, const char *claim)
 	bool here = !strcmp(c->holder, c->dir);
 
 	c->note = mem_printf("the %s%s%s %s: %s directory has an instance of its own", what,
-		here ? "" : " in ", here ? "" : shown(c->holder), claim,
+		here ? "" : " in ", here ? "" : shown_name(c->holder), claim,
 		here ? "this" : "that");
 }
 
 /* ---- looking for it, as git does ---- */
 
-static enum git_kind look(struct search *c, const char *dir)
+static enum git_kind look_git(struct search *c, const char *dir)
 {
 	return git_look(c->dir, dir, &c->git, &c->common);
 }
@@ -71,11 +71,11 @@ static enum git_kind follow_file(struct search *c, const char *dir, const char *
 		return GIT_BROKEN;
 	}
 	c->names = text + 8;
-	if (look(c, path_join(dir, c->names)) == GIT_FOUND)
+	if (look_git(c, path_join(dir, c->names)) == GIT_FOUND)
 		return GIT_FOUND;
 	note_alone(c, c->by,
 		mem_printf("names %s, which is no git repository, or not any more",
-			shown(c->names)));
+			shown_name(c->names)));
 	return GIT_BROKEN;
 }
 
@@ -89,7 +89,7 @@ static bool is_strangers(struct search *c, const struct stat *entry)
 		return false;
 	c->note = mem_printf("the git repository in %s is another user's: this directory has "
 			     "an instance of its own",
-		shown(c->holder));
+		shown_name(c->holder));
 	c->holder = c->dir;
 	return true;
 }
@@ -116,7 +116,7 @@ static enum git_kind end_at_broken(struct search *c, const char *entry)
 		c->holder = c->dir;
 	c->note = mem_printf("the .git in %s is no repository that git accepts: %s directory "
 			     "has an instance of its own",
-		shown(path_parent(entry)), strcmp(c->holder, c->dir) ? "that" : "this");
+		shown_name(path_parent(entry)), strcmp(c->holder, c->dir) ? "that" : "this");
 	return GIT_BROKEN;
 }
 
@@ -137,7 +137,7 @@ static enum git_kind look_at_entry(struct search *c, const char *dir, struct sta
 	if (S_ISREG(to.st_mode))
 		return follow_file(c, dir, ".git");
 	if (S_ISDIR(to.st_mode))
-		kind = look(c, entry);
+		kind = look_git(c, entry);
 	return kind == GIT_NONE ? end_at_broken(c, entry) : kind;
 }
 
@@ -156,7 +156,7 @@ static enum git_kind look_in(struct search *c, const char *dir, const struct sta
 		return kind;
 	if (kind == GIT_NONE) {
 		st = *itself;
-		kind = look(c, dir);
+		kind = look_git(c, dir);
 	}
 	if (kind == GIT_NONE)
 		return kind;
@@ -244,13 +244,13 @@ static enum git_kind take_named(struct search *c, const char *env)
 			c->holder = git_canonical("/", parent);
 		return follow_file(c, parent, path_base(path));
 	}
-	if (*env && look(c, path) == GIT_FOUND) {
+	if (*env && look_git(c, path) == GIT_FOUND) {
 		c->holder = c->git;
 		return GIT_FOUND;
 	}
 	c->note = mem_printf("GIT_DIR names %s, which is no git repository: this directory has "
 			     "an instance of its own",
-		shown(env));
+		shown_name(env));
 	return GIT_BROKEN;
 }
 
@@ -361,8 +361,8 @@ static bool was_separated(struct search *c)
 	c->note = mem_printf("%s is taken for the working tree of %s, as the two were made in "
 			     "one moment; if it is, %s makes it point back, if not, remove "
 			     "its .git",
-		strcmp(c->holder, c->dir) ? shown(c->holder) : "this directory", shown(c->git),
-		remedy(c));
+		strcmp(c->holder, c->dir) ? shown_name(c->holder) : "this directory",
+		shown_name(c->git), remedy(c));
 	return true;
 }
 
@@ -394,7 +394,7 @@ static bool is_believed(struct search *c)
 		return false;
 	c->note = mem_printf("this worktree of %s was moved without git; `git worktree repair` "
 			     "in it lets git know",
-		shown(c->common));
+		shown_name(c->common));
 	return true;
 }
 
@@ -402,7 +402,7 @@ static void note_unbelieved(struct search *c)
 {
 	note_alone(c, c->by ? c->by : "commondir file",
 		mem_printf("names %s, which does not point back",
-			shown(c->by ? c->names : c->common)));
+			shown_name(c->by ? c->names : c->common)));
 	if (!path_within(c->common, c->holder))
 		c->note = mem_printf("%s, and boxes there do not see that repository", c->note);
 	if (may_be_separate(c))
@@ -428,9 +428,9 @@ int project_find(const char *dir, struct project *ret, struct fault *f)
 	reached = c.dir && stat(c.dir, &st) == 0;
 	/* The current directory may be one that we could not enter any more. */
 	if (!reached && (!c.dir || stat(dir, &st) < 0))
-		return fault_set(f, errno, "find the directory %s", shown(dir));
+		return fault_set(f, errno, "find the directory %s", shown_name(dir));
 	if (!S_ISDIR(st.st_mode))
-		return fault_set(f, ENOTDIR, "find the directory %s", shown(dir));
+		return fault_set(f, ENOTDIR, "find the directory %s", shown_name(dir));
 	kind = env ? take_named(&c, env) : reached ? walk_up(&c, &st) : GIT_NONE;
 	if (kind == GIT_FOUND && !is_believed(&c)) {
 		note_unbelieved(&c);

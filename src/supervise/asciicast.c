@@ -69,7 +69,7 @@ static bool is_live(const struct record *r)
 }
 
 /* The caller that begins an event or the header has checked that there is room. */
-static void put(struct record *r, const char *bytes, size_t n)
+static void put_bytes(struct record *r, const char *bytes, size_t n)
 {
 	memcpy(r->buf + r->len, bytes, n);
 	r->len += n;
@@ -77,7 +77,7 @@ static void put(struct record *r, const char *bytes, size_t n)
 
 static void put_text(struct record *r, const char *text)
 {
-	put(r, text, strlen(text));
+	put_bytes(r, text, strlen(text));
 }
 
 static void put_escaped(struct record *r, unsigned int c)
@@ -85,17 +85,17 @@ static void put_escaped(struct record *r, unsigned int c)
 	char text[8];
 
 	snprintf(text, sizeof(text), "\\u%04x", c & 0xffff);
-	put(r, text, 6);
+	put_bytes(r, text, 6);
 }
 
 static void put_ascii(struct record *r, unsigned char c)
 {
 	if (c == '\n')
-		put(r, r->lines ? "\\r\\n" : "\\n", r->lines ? 4 : 2);
+		put_bytes(r, r->lines ? "\\r\\n" : "\\n", r->lines ? 4 : 2);
 	else if (c == '\r')
-		put(r, "\\r", 2);
+		put_bytes(r, "\\r", 2);
 	else if (c == '"' || c == '\\')
-		put(r, (const char[]){ '\\', (char)c }, 2);
+		put_bytes(r, (const char[]){ '\\', (char)c }, 2);
 	else if (c < 0x20 || c == 0x7f)
 		put_escaped(r, c);
 	else
@@ -104,7 +104,7 @@ static void put_ascii(struct record *r, unsigned char c)
 
 static void put_unknown(struct record *r)
 {
-	put(r, "\xef\xbf\xbd", 3);
+	put_bytes(r, "\xef\xbf\xbd", 3);
 }
 
 /* The length of a character that begins with c; 0: no character does. */
@@ -143,7 +143,7 @@ static void put_character(struct record_stream *s)
 	if (s->have == 2 && s->part[0] == 0xc2 && s->part[1] < 0xa0)
 		put_escaped(s->record, s->part[1]); /* C1 controls */
 	else
-		put(s->record, (const char *)s->part, s->have);
+		put_bytes(s->record, (const char *)s->part, s->have);
 	s->have = 0;
 }
 
@@ -198,7 +198,7 @@ static void flush(struct record *r)
 }
 
 /* Begin an event. Returns its position, so that an event without text can be removed. */
-static size_t begin(struct record *r, char type)
+static size_t begin_event(struct record *r, char type)
 {
 	unsigned long long t = now(), us = (t - r->began) / 1000;
 	size_t mark;
@@ -235,11 +235,11 @@ static size_t plain_run(const char *p, size_t n)
 static void put_slice(struct record_stream *s, const char *bytes, size_t n)
 {
 	struct record *r = s->record;
-	size_t mark = begin(r, 'o'), text = r->len;
+	size_t mark = begin_event(r, 'o'), text = r->len;
 
 	for (size_t i = 0, run; i < n; i += run) {
 		run = s->have ? 0 : plain_run(bytes + i, n - i);
-		put(r, bytes + i, run);
+		put_bytes(r, bytes + i, run);
 		if (!run) {
 			put_byte(s, (unsigned char)bytes[i]);
 			run = 1;
@@ -273,7 +273,7 @@ void record_resize(struct record *r, unsigned int cols, unsigned int rows)
 
 	if (!is_live(r))
 		return;
-	begin(r, 'r');
+	begin_event(r, 'r');
 	snprintf(text, sizeof(text), "%ux%u", cols, rows);
 	put_text(r, text);
 	end(r);
@@ -406,7 +406,7 @@ static void put_rest(struct record *r)
 {
 	if (!is_live(r) || (!r->out.have && !r->err.have))
 		return;
-	begin(r, 'o');
+	begin_event(r, 'o');
 	put_unfinished(&r->out);
 	put_unfinished(&r->err);
 	end(r);

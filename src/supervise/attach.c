@@ -67,7 +67,7 @@ int attach_parse_keys(const char *text, struct attach_options *o, struct fault *
 
 /* ---- the terminal ---- */
 
-static void say(const struct view *v, const char *text)
+static void print_text(const struct view *v, const char *text)
 {
 	tty_say(&v->tty, text, strlen(text));
 }
@@ -93,7 +93,7 @@ static void put_back(struct view *v)
 		return;
 	v->done = true;
 	undo(v, true);
-	say(v, "\033[0m\033[23;0t\r\n");
+	print_text(v, "\033[0m\033[23;0t\r\n");
 	tty_restore(&v->tty);
 }
 
@@ -235,7 +235,7 @@ static _Noreturn void mover(struct client *c)
 	c->signals = signalfd(-1, &set, SFD_CLOEXEC);
 	c->view->tty.owner = 0;
 	tty_raw(&c->view->tty);
-	say(c->view, "\033[22;0t");
+	print_text(c->view, "\033[22;0t");
 	move(c);
 	put_back(c->view);
 	_exit(0);

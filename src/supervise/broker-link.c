@@ -114,7 +114,7 @@ static int configure(struct broker_link *l, const struct plan *p)
 	return rc < 0 ? rc : send_rules(l->socket, policy);
 }
 
-static int start(struct broker_link *l, const struct plan *p, struct fault *f)
+static int start_broker(struct broker_link *l, const struct plan *p, struct fault *f)
 {
 	int rc = spawn(l, f);
 
@@ -290,7 +290,7 @@ static void wake(struct broker_link *l)
 
 	if (!l->expected)
 		return;
-	rc = start(l, l->plan, &l->fault);
+	rc = start_broker(l, l->plan, &l->fault);
 	while (n < NET_ENDS && l->net[n] >= 0)
 		n++;
 	if (rc == 0)
@@ -322,7 +322,7 @@ static void refuse(const struct broker_link *l)
 
 int broker_try(struct broker_link *l, const struct plan *p, struct fault *f)
 {
-	int rc = start(l, p, f);
+	int rc = start_broker(l, p, f);
 
 	while (rc == 0 && l->on && !l->ready)
 		hear(l, 0);

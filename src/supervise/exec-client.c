@@ -48,7 +48,7 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int ask(struct exec_client *c, const char *name, const char *const *argv,
+static int ask_exec(struct exec_client *c, const char *name, const char *const *argv,
 	struct box_io *io, struct fault *f)
 {
 	const int ends[3] = { io->in, io->out, io->err };
@@ -166,7 +166,7 @@ int exec_in_box(const char *name, const char *const *argv, int *ret_code, struct
 	streams_own_init(&c->streams, NULL);
 	rc = c->streams.base.ops->open(&c->streams.base, &io, f);
 	if (rc == 0)
-		rc = ask(c, name, argv, &io, f);
+		rc = ask_exec(c, name, argv, &io, f);
 	if (rc == 0)
 		rc = await_start(c, argv[0], &terminal, f);
 	if (rc < 0)

@@ -55,7 +55,7 @@ int execs_start(struct execs *s, int *client, const char *const *argv, const str
 	return 0;
 }
 
-static void tell(int fd, char letter, int32_t value, int carried)
+static void send_packet(int fd, char letter, int32_t value, int carried)
 {
 	char packet[1 + sizeof(value)] = { letter };
 
@@ -81,12 +81,12 @@ void execs_event(struct execs *s, struct box_event *e)
 		if (e->type == BOX_EXEC_STARTED)
 			s->engine->exec_signal(s->box, e->number, SIGKILL);
 	} else if (e->type == BOX_EXEC_STARTED) {
-		tell(s->client[i].fd, EXEC_STARTED, 0, e->fd);
+		send_packet(s->client[i].fd, EXEC_STARTED, 0, e->fd);
 	} else {
 		if (e->type == BOX_EXEC_FAILED)
-			tell(s->client[i].fd, EXEC_FAILED, e->status, -1);
+			send_packet(s->client[i].fd, EXEC_FAILED, e->status, -1);
 		else
-			tell(s->client[i].fd, EXEC_ENDED, exit_code(e->status), -1);
+			send_packet(s->client[i].fd, EXEC_ENDED, exit_code(e->status), -1);
 		fd_close(&s->client[i].fd);
 	}
 	fd_close(&e->fd);
@@ -127,7 +127,7 @@ void execs_end(struct execs *s, int code)
 {
 	for (int i = 0; i < BOX_EXECS; i++) {
 		if (s->client[i].fd >= 0)
-			tell(s->client[i].fd, EXEC_ENDED, code, -1);
+			send_packet(s->client[i].fd, EXEC_ENDED, code, -1);
 		fd_close(&s->client[i].fd);
 	}
 }

@@ -124,7 +124,8 @@ static void put_time(struct json *j, unsigned long long ns)
 }
 
 /* The string uses the rest of the buffer, so it never grows. */
-static void begin(struct line *l, struct journal *j, const char *event, unsigned long long ns)
+static void begin_line(struct line *l, struct journal *j, const char *event,
+	unsigned long long ns)
 {
 	if (j->len + LINE_MOST > JOURNAL_BUFFER)
 		journal_flush(j);
@@ -149,7 +150,7 @@ static void put_start(struct journal *j, const char *box)
 {
 	struct line l;
 
-	begin(&l, j, "start", now(CLOCK_REALTIME));
+	begin_line(&l, j, "start", now(CLOCK_REALTIME));
 	json_number(&l.json, "carrel", JOURNAL_FORMAT);
 	json_string(&l.json, "box", box);
 	json_number(&l.json, "pid", getpid());
@@ -168,7 +169,7 @@ static bool has_room(struct journal *j, bool cheap)
 	if (j->good + j->len + LINE_MOST <= limit)
 		return true;
 	if (!j->is_full[!cheap]) {
-		begin(&l, j, "full", now(CLOCK_REALTIME));
+		begin_line(&l, j, "full", now(CLOCK_REALTIME));
 		json_string(&l.json, "text",
 			cheap ? "lookups and datagrams are not recorded any more"
 			      : "the rest is not recorded");
@@ -408,7 +409,7 @@ void journal_event(struct journal *j, const struct net_event *e)
 	count(&j->sum, e);
 	if (!is_live(j) || !has_room(j, e->kind == NET_LOOKUP || e->kind == NET_DATAGRAM))
 		return;
-	begin(&l, j, kinds[e->kind].name, e->time);
+	begin_line(&l, j, kinds[e->kind].name, e->time);
 	kinds[e->kind].put(&l.json, e);
 	end(&l);
 }
@@ -453,7 +454,7 @@ int journal_close(struct journal *j, int code, struct fault *f)
 	if (!j->memory)
 		return 0;
 	if (is_live(j)) {
-		begin(&l, j, "end", now(CLOCK_REALTIME));
+		begin_line(&l, j, "end", now(CLOCK_REALTIME));
 		json_number(&l.json, "code", code);
 		json_count(&l.json, "sent", j->sum.sent);
 		json_count(&l.json, "received", j->sum.received);

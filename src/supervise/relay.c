@@ -116,7 +116,7 @@ static bool can_splice(const struct relay *r)
 	return r->from.kind == RELAY_FILE && r->to.kind == RELAY_PIPE;
 }
 
-static void finish(struct relay *r, enum relay_state state, int err)
+static void finish_relay(struct relay *r, enum relay_state state, int err)
 {
 	r->state = state;
 	r->err = err;
@@ -132,9 +132,9 @@ void relay_init(struct relay *r, int from, int to)
 	r->splice = can_splice(r);
 	r->watch = r->to.kind == RELAY_PIPE && is_anonymous(r->to.fd);
 	if (!has_to)
-		finish(r, RELAY_BROKEN, EBADF);
+		finish_relay(r, RELAY_BROKEN, EBADF);
 	else if (!has_from)
-		finish(r, RELAY_EOF, 0);
+		finish_relay(r, RELAY_EOF, 0);
 }
 
 void relay_tap(struct relay *r, relay_tap_fn *tap, void *ctx)
@@ -189,7 +189,7 @@ static bool map_buffer(struct relay *r)
 	p = mmap(NULL, RELAY_BUFFER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		0);
 	if (p == MAP_FAILED) {
-		finish(r, RELAY_BROKEN, errno);
+		finish_relay(r, RELAY_BROKEN, errno);
 		return false;
 	}
 	r->buf = p;
@@ -205,11 +205,11 @@ static void source_ended(struct relay *r, int err)
 {
 	bool plain = err == EBADF || (err == EIO && r->from.kind == RELAY_TTY);
 
-	finish(r, RELAY_EOF, plain ? 0 : err);
+	finish_relay(r, RELAY_EOF, plain ? 0 : err);
 }
 
 /* Read into the empty buffer; true when there are bytes now. */
-static bool fill(struct relay *r)
+static bool fill_buffer(struct relay *r)
 {
 	ssize_t n;
 
@@ -254,7 +254,7 @@ static bool drain(struct relay *r)
 		n = write_some(&r->to, r->buf + r->start, r->len);
 		if (n < 0) {
 			if (!try_again(errno))
-				finish(r, RELAY_BROKEN, errno);
+				finish_relay(r, RELAY_BROKEN, errno);
 			return false;
 		}
 		r->start += (size_t)n;
@@ -269,7 +269,7 @@ static void pump_buffer(struct relay *r)
 	unsigned long long enough = r->moved + RELAY_TURN;
 
 	while (r->moved < enough) {
-		if (!r->len && !fill(r))
+		if (!r->len && !fill_buffer(r))
 			return;
 		if (!drain(r))
 			return;
@@ -313,7 +313,7 @@ static void splice_failed(struct relay *r, int err, bool moved)
 	} else if (r->from.kind == RELAY_FILE && err != EPIPE) {
 		source_ended(r, err);
 	} else {
-		finish(r, RELAY_BROKEN, err);
+		finish_relay(r, RELAY_BROKEN, err);
 	}
 }
 
@@ -330,7 +330,7 @@ static void pump_splice(struct relay *r)
 			return;
 		}
 		if (n == 0) {
-			finish(r, RELAY_EOF, 0);
+			finish_relay(r, RELAY_EOF, 0);
 			return;
 		}
 		r->moved += (unsigned long long)n;
@@ -371,9 +371,9 @@ void relay_pump(struct relay *r, const struct pollfd *pfd)
 	if (r->state != RELAY_OPEN || !(pfd[0].revents | pfd[1].revents))
 		return;
 	if (!pfd[1].events && (pfd[1].revents & (POLLERR | POLLNVAL)))
-		finish(r, RELAY_BROKEN, EPIPE);
+		finish_relay(r, RELAY_BROKEN, EPIPE);
 	else if (is_empty_pipe(r, pfd[0].revents))
-		finish(r, RELAY_EOF, 0);
+		finish_relay(r, RELAY_EOF, 0);
 	else if (is_bulk(r) && !r->hold)
 		pump_splice(r);
 	else

@@ -104,7 +104,7 @@ int screen_start(struct screen_link *l, const char *name, struct screen_size siz
 }
 
 /* true: it was sent, or there is no screen. */
-static bool tell(struct screen_link *l, char letter, const void *bytes, size_t n)
+static bool send_message(struct screen_link *l, char letter, const void *bytes, size_t n)
 {
 	char packet[1 + SCREEN_PACKET];
 
@@ -123,17 +123,17 @@ static bool tell(struct screen_link *l, char letter, const void *bytes, size_t n
 
 bool screen_output(struct screen_link *l, const char *bytes, size_t n)
 {
-	return tell(l, SCREEN_OUTPUT, bytes, n);
+	return send_message(l, SCREEN_OUTPUT, bytes, n);
 }
 
 void screen_resize(struct screen_link *l, struct screen_size size)
 {
-	tell(l, SCREEN_SIZE, &size, sizeof(size));
+	send_message(l, SCREEN_SIZE, &size, sizeof(size));
 }
 
 bool screen_draw(struct screen_link *l)
 {
-	return l->on && tell(l, SCREEN_PICTURE, NULL, 0);
+	return l->on && send_message(l, SCREEN_PICTURE, NULL, 0);
 }
 
 void screen_hear(struct screen_link *l, struct screen_event *ret)
@@ -162,7 +162,7 @@ void screen_end(struct screen_link *l)
 	if (!l->on)
 		return;
 	/* Drop its last messages; the end of the socket means that it has ended. */
-	if (poll(&out, 1, END_MS) > 0 && tell(l, SCREEN_END, NULL, 0) && l->on)
+	if (poll(&out, 1, END_MS) > 0 && send_message(l, SCREEN_END, NULL, 0) && l->on)
 		while (poll(&in, 1, END_MS) > 0 &&
 			recv(l->socket, unread, sizeof(unread), MSG_DONTWAIT) > 0)
 			;

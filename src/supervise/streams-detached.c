@@ -88,7 +88,7 @@ static void drop(struct streams_detached *s, int i)
 		s->drawing = NOBODY;
 }
 
-static bool tell(struct viewer *v, char letter, const void *bytes, size_t n)
+static bool send_packet(struct viewer *v, char letter, const void *bytes, size_t n)
 {
 	char packet[1 + VIEWER_PACKET];
 
@@ -189,12 +189,12 @@ static void hear_viewer(struct streams_detached *s, int i)
 
 /* --- output ---------------------------------------------------------------------- */
 
-static void show(struct streams_detached *s, const char *bytes, size_t n)
+static void show_output(struct streams_detached *s, const char *bytes, size_t n)
 {
 	for (int i = 0; i < STREAMS_VIEWERS; i++) {
 		struct viewer *v = &s->viewer[i];
 
-		if (v->fd >= 0 && !v->stale && n && !tell(v, VIEWER_OUTPUT, bytes, n))
+		if (v->fd >= 0 && !v->stale && n && !send_packet(v, VIEWER_OUTPUT, bytes, n))
 			v->stale = true;
 	}
 }
@@ -213,7 +213,7 @@ static void read_box(struct streams_detached *s)
 	s->silent_since = clock_ms();
 	if (s->base.record && s->base.record->buf)
 		record_tap(&s->base.record->out, s->unsent, (size_t)n);
-	show(s, shown, term_filter(&s->term, s->unsent, (size_t)n, shown));
+	show_output(s, shown, term_filter(&s->term, s->unsent, (size_t)n, shown));
 	s->rang |= s->term.bell;
 	s->term.bell = s->term.asked = false;
 	if (!screen_output(&s->screen, s->unsent, (size_t)n))
@@ -234,7 +234,8 @@ static void begin_picture(struct streams_detached *s, int i)
 	char modes[TERM_RESET];
 	size_t n = term_set(&s->term, modes);
 
-	if (!tell(v, VIEWER_ANEW, NULL, 0) || (n && !tell(v, VIEWER_OUTPUT, modes, n)))
+	if (!send_packet(v, VIEWER_ANEW, NULL, 0) ||
+		(n && !send_packet(v, VIEWER_OUTPUT, modes, n)))
 		return;
 	v->stale = false;
 	if (!screen_draw(&s->screen))
@@ -247,7 +248,7 @@ static void take_picture(struct streams_detached *s, const char *bytes, size_t n
 {
 	struct viewer *v = s->drawing == NOBODY ? NULL : &s->viewer[s->drawing];
 
-	if (!v || v->stale || tell(v, VIEWER_OUTPUT, bytes, n))
+	if (!v || v->stale || send_packet(v, VIEWER_OUTPUT, bytes, n))
 		return;
 	/* It will get another one, a limited number of times. */
 	v->stale = true;
@@ -379,7 +380,7 @@ static void detached_close(struct streams *base, int code)
 	for (int i = 0; i < STREAMS_VIEWERS; i++) {
 		if (s->viewer[i].fd < 0)
 			continue;
-		tell(&s->viewer[i], VIEWER_END, &exit_code, sizeof(exit_code));
+		send_packet(&s->viewer[i], VIEWER_END, &exit_code, sizeof(exit_code));
 		drop(s, i);
 	}
 	screen_end(&s->screen);

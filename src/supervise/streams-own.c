@@ -94,7 +94,7 @@ static int own_prepare(struct streams *base, const char *name, struct fault *f)
 }
 
 /* Sees all output of the box's terminal before the user's terminal gets it. */
-static void follow(void *ctx, const char *bytes, size_t n)
+static void follow_output(void *ctx, const char *bytes, size_t n)
 {
 	struct streams_own *s = ctx;
 
@@ -112,7 +112,7 @@ static void own_start(struct streams *base, int terminal)
 		fcntl(terminal, F_SETFL, O_NONBLOCK);
 		relay_init(&s->relay[IN], s->host[IN], terminal);
 		relay_init(&s->relay[OUT], terminal, s->host[OUT]);
-		relay_tap(&s->relay[OUT], follow, s);
+		relay_tap(&s->relay[OUT], follow_output, s);
 	} else {
 		relay_init(&s->relay[IN], s->host[IN], s->ends[IN]);
 		relay_init(&s->relay[OUT], s->ends[OUT], s->host[OUT]);

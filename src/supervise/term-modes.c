@@ -213,7 +213,7 @@ enum verdict {
 	VERDICT_DROP, /* the held sequence is complete, and is not passed on */
 };
 
-static enum verdict finish(struct term *t, bool drop)
+static enum verdict finish_sequence(struct term *t, bool drop)
 {
 	const bool was_long = t->passing;
 
@@ -222,7 +222,7 @@ static enum verdict finish(struct term *t, bool drop)
 	return drop && !was_long ? VERDICT_DROP : VERDICT_PASS;
 }
 
-static void begin(struct term *t)
+static void begin_sequence(struct term *t)
 {
 	t->state = TERM_ESCAPE;
 	t->passing = false;
@@ -234,7 +234,7 @@ static void begin(struct term *t)
 static enum verdict plain(struct term *t, unsigned char c)
 {
 	if (c == ESC) {
-		begin(t);
+		begin_sequence(t);
 		return VERDICT_HOLD;
 	}
 	if (c == BEL)
@@ -259,9 +259,9 @@ static enum verdict in_escape(struct term *t, unsigned char c)
 		t->state = TERM_STRING;
 	else if (c >= 0x30) {
 		take_escape(t, (char)c);
-		return finish(t, false);
+		return finish_sequence(t, false);
 	} else if (c < 0x20) {
-		return finish(t, false);
+		return finish_sequence(t, false);
 	}
 	return VERDICT_HOLD;
 }
@@ -273,10 +273,10 @@ static enum verdict in_csi(struct term *t, unsigned char c)
 	if (c < 0x40 || c == 127)
 		return VERDICT_HOLD;
 	if (t->passing)
-		return finish(t, false);
+		return finish_sequence(t, false);
 	drop = take_csi(t, kept(t, 2, 1), (char)c);
 	t->held[t->n - 1] = c; /* where the string was ended */
-	return finish(t, drop);
+	return finish_sequence(t, drop);
 }
 
 static enum verdict in_string(struct term *t, unsigned char c)
@@ -293,7 +293,7 @@ static enum verdict in_string(struct term *t, unsigned char c)
 		return VERDICT_HOLD;
 	/* Another sequence than the terminator: terminals drop the string then. */
 	if (escaped && c != '\\') {
-		begin(t);
+		begin_sequence(t);
 		t->held[t->n++] = c;
 		return in_escape(t, c);
 	}
@@ -303,21 +303,21 @@ static enum verdict in_string(struct term *t, unsigned char c)
 		drop = take_string(t);
 		t->held[t->n - 1 - escaped] = last;
 	}
-	return finish(t, drop);
+	return finish_sequence(t, drop);
 }
 
-static enum verdict take(struct term *t, unsigned char c)
+static enum verdict take_byte(struct term *t, unsigned char c)
 {
 	if (t->state == TERM_GROUND)
 		return plain(t, c);
 	if (c == CAN || c == SUB) {
 		t->held[t->n++] = c;
-		return finish(t, false);
+		return finish_sequence(t, false);
 	}
 	/* A new sequence ends an incomplete one. */
 	if (c == ESC && t->state != TERM_STRING && t->state != TERM_STRING_ESCAPE) {
 		t->n = 0;
-		begin(t);
+		begin_sequence(t);
 		return VERDICT_HOLD;
 	}
 	t->held[t->n++] = c;
@@ -346,7 +346,7 @@ static size_t step(struct term *t, const char *bytes, size_t n, char *out)
 		const unsigned char c = (unsigned char)bytes[i];
 		char *at = out ? out + made : NULL;
 
-		switch (take(t, c)) {
+		switch (take_byte(t, c)) {
 		case VERDICT_SHOW:
 			if (at)
 				*at = (char)c, made++;
@@ -381,7 +381,7 @@ size_t term_filter(struct term *t, const char *bytes, size_t n, char *out)
 
 /* ---- to and fro ---- */
 
-static size_t add(char *out, size_t n, const char *text)
+static size_t add_text(char *out, size_t n, const char *text)
 {
 	const size_t more = strlen(text);
 
@@ -397,7 +397,7 @@ static size_t add_mode(char *out, size_t n, int i, bool set)
 
 	snprintf(text, sizeof(text), "\033[?%d%c", table[i].number,
 		set == table[i].on ? 'l' : 'h');
-	return add(out, n, text);
+	return add_text(out, n, text);
 }
 
 size_t term_set(const struct term *t, char *out)
@@ -409,14 +409,14 @@ size_t term_set(const struct term *t, char *out)
 		if (t->modes & 1ULL << i)
 			n = add_mode(out, n, i, true);
 	if (t->modes & 1ULL << KEYPAD)
-		n = add(out, n, "\033=");
+		n = add_text(out, n, "\033=");
 	if (t->shape) {
 		snprintf(text, sizeof(text), "\033[%u q", t->shape);
-		n = add(out, n, text);
+		n = add_text(out, n, text);
 	}
 	if (t->titled) {
 		snprintf(text, sizeof(text), "\033]2;%s\a", t->title);
-		n = add(out, n, text);
+		n = add_text(out, n, text);
 	}
 	return n;
 }
@@ -427,23 +427,23 @@ size_t term_reset(const struct term *t, char *out)
 
 	/* End an incomplete sequence, because it would swallow everything after it. */
 	if (t->state != TERM_GROUND)
-		n = add(out, n, "\030");
+		n = add_text(out, n, "\030");
 	/* Setting the margins moves the cursor, so restore it. */
 	if (t->region)
-		n = add(out, n, "\0337\033[r\0338");
+		n = add_text(out, n, "\0337\033[r\0338");
 	for (int i = MODES; i-- > 0;)
 		if (t->modes & 1ULL << i)
 			n = add_mode(out, n, i, false);
 	if (t->modes & 1ULL << KEYPAD)
-		n = add(out, n, "\033>");
+		n = add_text(out, n, "\033>");
 	if (t->keyboard)
-		n = add(out, n, "\033[<99u\033[=0u\033[>4m");
+		n = add_text(out, n, "\033[<99u\033[=0u\033[>4m");
 	if (t->shape)
-		n = add(out, n, "\033[0 q");
+		n = add_text(out, n, "\033[0 q");
 	if (t->charset)
-		n = add(out, n, "\033(B\017");
+		n = add_text(out, n, "\033(B\017");
 	if (t->titled)
-		n = add(out, n, "\033]2;\a");
+		n = add_text(out, n, "\033]2;\a");
 	return n;
 }
 

@@ -88,7 +88,7 @@ mutant("no_new_privs", "box/native/caps.c", "if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0
 mutant("init is dumpable", "box/native/caps.c", "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)",
        "prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)", PROCESSES + "test_init_cannot_be_looked_into")
 mutant("setgroups is allowed", "box/native/userns.c",
-       'put(&later, "/proc/self/setgroups", "deny", f) < 0 ||', "", IDENTITY)
+       'put_map(&later, "/proc/self/setgroups", "deny", f) < 0 ||', "", IDENTITY)
 mutant("init outlives the supervisor", "box/native/engine.c",
        "prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);", "",
        "tests/fault/test_fault.py::test_killed_at_step[landlock-supervisor]")
@@ -414,7 +414,7 @@ mutant("policy: denied by way of NAT64", "net/policy/policy.c",
        "return r->deny && address_embedded(a, &inner) &&",
        "return r->deny && !a->family && address_embedded(a, &inner) &&", "unit/policy")
 mutant("policy: host.internal is loopback only", "net/policy/policy.c",
-       "return is_loopback(&a) ? by_name : say(POLICY_PRIVATE, -1);", "return by_name;",
+       "return is_loopback(&a) ? by_name : verdict_of(POLICY_PRIVATE, -1);", "return by_name;",
        "unit/policy")
 mutant("lookup: any id", "net/proto/lookup.c", "if (n < HEADER || get_u16(message) != id)",
        "if (n < HEADER || (id && n > 65535))", "unit/lookup")

@@ -254,6 +254,17 @@ static void native_kill(struct box *box)
 	await_end(box);
 }
 
+/*
+ * Root's groups would still apply inside. EPERM: we are root of a user namespace without that
+ * right; then the groups give no access inside, as with any user.
+ */
+static int drop_groups(const struct frame *frame, struct fault *f)
+{
+	if (frame->host_uid == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
+		return fault_set(f, errno, "drop root's groups");
+	return 0;
+}
+
 static int native_begin(const struct frame *frame, const struct box_io *io, struct box *ret,
 	struct fault *f)
 {
@@ -270,12 +281,9 @@ static int native_begin(const struct frame *frame, const struct box_io *io, stru
 	int ends[2], rc;
 
 	mem_arena(); /* before the clone, so that it is shared */
-	/*
-	 * Root's groups would still apply inside. EPERM: we are root of a user namespace
-	 * without that right; then the groups give no access inside, as with any user.
-	 */
-	if (frame->host_uid == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
-		return fault_set(f, errno, "drop root's groups");
+	rc = drop_groups(frame, f);
+	if (rc < 0)
+		return rc;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return fault_set(f, errno, "make the box's control socket");
 	rc = cgroup_make(&frame->cgroup, &box.cgroup, f);

@@ -153,7 +153,7 @@ static int run(const struct native *n, char *bytes, size_t size, int number, boo
 	return m.err;
 }
 
-static void start(const struct native *n, const struct wire *w, int fd)
+static void start_command(const struct native *n, const struct wire *w, int fd)
 {
 	struct stat st;
 	char *bytes = MAP_FAILED;
@@ -182,7 +182,7 @@ void exec_more_hear(const struct native *n, const struct wire *w, int *fd)
 		fd_close(&streams[w->value]);
 		streams[w->value] = take_fd(fd);
 	} else if (w->type == WIRE_EXEC) {
-		start(n, w, *fd);
+		start_command(n, w, *fd);
 	} else if (w->type == WIRE_EXEC_SIGNAL) {
 		for (int i = 0; i < BOX_EXECS; i++)
 			if (running[i].pid && running[i].number == w->group)

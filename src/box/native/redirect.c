@@ -74,7 +74,7 @@ struct batch {
 	uint32_t count;
 };
 
-static void *put(struct batch *b, const void *bytes, size_t n)
+static void *put_bytes(struct batch *b, const void *bytes, size_t n)
 {
 	char *at = b->buf + b->n;
 
@@ -87,23 +87,24 @@ static void *put(struct batch *b, const void *bytes, size_t n)
 	return at;
 }
 
-static void begin(struct batch *b, uint16_t type, uint16_t flags, const void *head, size_t n)
+static void begin_message(struct batch *b, uint16_t type, uint16_t flags, const void *head,
+	size_t n)
 {
 	struct nlmsghdr h = { .nlmsg_type = type,
 		.nlmsg_flags = NLM_F_REQUEST | flags,
 		.nlmsg_seq = ++b->count };
 
 	b->message = (struct nlmsghdr *)(void *)(b->buf + b->n);
-	put(b, &h, sizeof(h));
-	put(b, head, n);
+	put_bytes(b, &h, sizeof(h));
+	put_bytes(b, head, n);
 }
 
 static void attr(struct batch *b, uint16_t type, const void *bytes, size_t n)
 {
 	const struct nlattr a = { (uint16_t)(sizeof(a) + n), type };
 
-	put(b, &a, sizeof(a));
-	put(b, bytes, n);
+	put_bytes(b, &a, sizeof(a));
+	put_bytes(b, bytes, n);
 }
 
 static void attr_text(struct batch *b, uint16_t type, const char *text)
@@ -121,7 +122,7 @@ static size_t nest(struct batch *b, uint16_t type)
 {
 	const struct nlattr a = { sizeof(a), (uint16_t)(type | NLA_F_NESTED) };
 
-	return (size_t)((char *)put(b, &a, sizeof(a)) - b->buf);
+	return (size_t)((char *)put_bytes(b, &a, sizeof(a)) - b->buf);
 }
 
 static void nest_end(struct batch *b, size_t at)
@@ -167,7 +168,7 @@ static void put_loopback(struct batch *b)
 		.ifi_flags = IFF_UP,
 		.ifi_change = IFF_UP };
 
-	begin(b, RTM_NEWLINK, 0, &up, sizeof(up));
+	begin_message(b, RTM_NEWLINK, 0, &up, sizeof(up));
 }
 
 static void put_family(struct batch *b, uint8_t family, const void *own, uint8_t bytes,
@@ -184,10 +185,10 @@ static void put_family(struct batch *b, uint8_t family, const void *own, uint8_t
 		.rtm_type = RTN_LOCAL };
 	const uint32_t out = LOOPBACK;
 
-	begin(b, RTM_NEWADDR, NLM_F_CREATE, &address, sizeof(address));
+	begin_message(b, RTM_NEWADDR, NLM_F_CREATE, &address, sizeof(address));
 	attr(b, IFA_LOCAL, own, bytes);
 	attr(b, IFA_ADDRESS, own, bytes);
-	begin(b, RTM_NEWROUTE, (uint16_t)(NLM_F_CREATE | flags), &route, sizeof(route));
+	begin_message(b, RTM_NEWROUTE, (uint16_t)(NLM_F_CREATE | flags), &route, sizeof(route));
 	attr(b, RTA_OIF, &out, sizeof(out));
 	attr(b, RTA_PREFSRC, own, bytes);
 }
@@ -228,8 +229,8 @@ static void nft(struct batch *b, uint16_t type, uint16_t flags, bool batch_mark)
 		.version = NFNETLINK_V0,
 		.res_id = batch_mark ? htons(NFNL_SUBSYS_NFTABLES) : 0 };
 
-	begin(b, (uint16_t)(batch_mark ? type : (NFNL_SUBSYS_NFTABLES << 8) | type), flags,
-		&head, sizeof(head));
+	begin_message(b, (uint16_t)(batch_mark ? type : (NFNL_SUBSYS_NFTABLES << 8) | type),
+		flags, &head, sizeof(head));
 }
 
 struct expr {
@@ -260,7 +261,7 @@ static void put_value(struct batch *b, uint16_t type, const void *bytes, size_t 
 	nest_end(b, at);
 }
 
-static void compare(struct batch *b, uint32_t how, const void *bytes, size_t n)
+static void add_compare(struct batch *b, uint32_t how, const void *bytes, size_t n)
 {
 	struct expr e = expr(b, "cmp");
 
@@ -293,7 +294,7 @@ static void load_bytes(struct batch *b, uint32_t base, uint32_t offset, uint32_t
 static void match_protocol(struct batch *b, uint8_t protocol)
 {
 	load_meta(b, NFT_META_L4PROTO);
-	compare(b, NFT_CMP_EQ, &protocol, 1);
+	add_compare(b, NFT_CMP_EQ, &protocol, 1);
 }
 
 /*
@@ -339,7 +340,7 @@ static size_t begin_rule(struct batch *b, const struct family *family, bool last
 	attr_text(b, NFTA_RULE_CHAIN, CHAIN);
 	at = nest(b, NFTA_RULE_EXPRESSIONS);
 	load_meta(b, NFT_META_NFPROTO);
-	compare(b, NFT_CMP_EQ, &family->number, 1);
+	add_compare(b, NFT_CMP_EQ, &family->number, 1);
 	match_protocol(b, IPPROTO_TCP);
 	load_bytes(b, NFT_PAYLOAD_NETWORK_HEADER, family->offset, family->size);
 	return at;
@@ -350,8 +351,8 @@ static void put_rule(struct batch *b, const struct family *family, bool last)
 {
 	size_t at = begin_rule(b, family, last);
 
-	compare(b, NFT_CMP_NEQ, family->loopback, family->loopback_size);
-	compare(b, NFT_CMP_NEQ, family->own, family->size);
+	add_compare(b, NFT_CMP_NEQ, family->loopback, family->loopback_size);
+	add_compare(b, NFT_CMP_NEQ, family->own, family->size);
 	give_to(b, LISTENER_PORT);
 	nest_end(b, at);
 }
@@ -363,9 +364,9 @@ static void put_service(struct batch *b, const struct family *family, const void
 	const uint16_t wire_port = htons(port);
 	size_t at = begin_rule(b, family, last);
 
-	compare(b, NFT_CMP_EQ, address, family->size);
+	add_compare(b, NFT_CMP_EQ, address, family->size);
 	load_bytes(b, NFT_PAYLOAD_TRANSPORT_HEADER, 2, sizeof(wire_port));
-	compare(b, NFT_CMP_EQ, &wire_port, sizeof(wire_port));
+	add_compare(b, NFT_CMP_EQ, &wire_port, sizeof(wire_port));
 	give_to(b, LISTENER_PORT);
 	nest_end(b, at);
 }

@@ -100,7 +100,7 @@ static int install(unsigned long flags)
 }
 
 /* No ioctl(2): libcs do not agree on the type of a request. */
-static int ask(int listener, unsigned long request, const void *arg)
+static int listener_ioctl(int listener, unsigned long request, const void *arg)
 {
 	return (int)syscall(SYS_ioctl, listener, request, arg);
 }
@@ -228,11 +228,11 @@ static void free_dir(int listener, const struct call *c, struct name *name)
 	if (parent < 0 || !on_overlay(parent) || !strcmp(last, ".") || !strcmp(last, ".."))
 		return;
 	/* The process id may belong to another process by now. */
-	if (ask(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &c->id) == 0)
+	if (listener_ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &c->id) == 0)
 		(void)move_to_upper(parent, last);
 }
 
-static void prepare(int listener, struct call *c)
+static void prepare_call(int listener, struct call *c)
 {
 	bool both = c->flags & RENAME_EXCHANGE;
 	struct stat from, to;
@@ -265,12 +265,12 @@ static void *serve(void *arg)
 		};
 		struct call call;
 
-		if (ask(listener, SECCOMP_IOCTL_NOTIF_RECV, &told) < 0)
+		if (listener_ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &told) < 0)
 			continue; /* the caller is gone, or a signal came */
 		decode(&told, &call);
-		prepare(listener, &call);
+		prepare_call(listener, &call);
 		answer.id = told.id;
-		ask(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+		listener_ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 	}
 	return NULL;
 }
@@ -330,7 +330,7 @@ int step_renames(struct native *n, struct fault *f)
 	if (listener < 0)
 		return no_listener(f);
 	/* Run the thread on the caller's processor, if the kernel can: that halves the time. */
-	(void)ask(listener, NOTIF_SET_FLAGS, (void *)NOTIF_SYNC_WAKE);
+	(void)listener_ioctl(listener, NOTIF_SET_FLAGS, (void *)NOTIF_SYNC_WAKE);
 	err = start_threads(&listener);
 	return err ? fault_set(f, err, "start the threads that prepare renames") : 0;
 }

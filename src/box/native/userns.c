@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int put(struct fd_bag *later, const char *path, const char *text, struct fault *f)
+static int put_map(struct fd_bag *later, const char *path, const char *text, struct fault *f)
 {
 	int fd = fd_later(later, openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC));
 	int rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
@@ -33,9 +33,9 @@ int step_userns(struct native *n, struct fault *f)
 
 	snprintf(uid, sizeof(uid), "%u %u 1", frame->uid, frame->host_uid);
 	snprintf(gid, sizeof(gid), "%u %u 1", frame->gid, frame->host_gid);
-	if (put(&later, "/proc/self/uid_map", uid, f) < 0 ||
-		put(&later, "/proc/self/setgroups", "deny", f) < 0 ||
-		put(&later, "/proc/self/gid_map", gid, f) < 0)
+	if (put_map(&later, "/proc/self/uid_map", uid, f) < 0 ||
+		put_map(&later, "/proc/self/setgroups", "deny", f) < 0 ||
+		put_map(&later, "/proc/self/gid_map", gid, f) < 0)
 		return fault_fix(f,
 			"The system restricts user namespaces; `carrel check` says how.");
 	fd_bag_empty(&later);

@@ -139,7 +139,7 @@ void broker_limit(enum limit which)
 }
 
 /* Keep the fraction of a token for the next call. */
-static void fill(struct bucket *b, uint64_t a_second, uint64_t most)
+static void fill_bucket(struct bucket *b, uint64_t a_second, uint64_t most)
 {
 	uint64_t passed = broker.now - b->filled;
 	uint64_t more = (passed < FILL_MS ? passed : FILL_MS) * a_second / 1000;
@@ -157,7 +157,7 @@ static void fill_rate(void)
 	if (!rate)
 		broker.rate.left = UINT64_MAX;
 	else if (broker.now - broker.rate.filled >= RATE_TICK_MS)
-		fill(&broker.rate, rate, rate / 4 + 1);
+		fill_bucket(&broker.rate, rate, rate / 4 + 1);
 }
 
 /* Test the buckets before they are filled, so that a flood is cut off for a whole second. */
@@ -166,8 +166,8 @@ static void pace_refused(void)
 	const bool deaf = broker.tells.left < (broker.deaf ? TELLS_A_SECOND : 1) ||
 		broker.hears.left < (broker.deaf ? HEARS_A_SECOND : 1);
 
-	fill(&broker.tells, TELLS_A_SECOND, TELLS);
-	fill(&broker.hears, HEARS_A_SECOND, HEARS);
+	fill_bucket(&broker.tells, TELLS_A_SECOND, TELLS);
+	fill_bucket(&broker.hears, HEARS_A_SECOND, HEARS);
 	if (broker.deaf == deaf)
 		return;
 	broker.deaf = deaf;
@@ -183,8 +183,8 @@ static void pace_refused(void)
 
 static void pace(void)
 {
-	fill(&broker.accepts, ACCEPTS_A_SECOND, BROKER_CONNECTIONS);
-	fill(&broker.asks, ASKS_A_SECOND, ASKS);
+	fill_bucket(&broker.accepts, ACCEPTS_A_SECOND, BROKER_CONNECTIONS);
+	fill_bucket(&broker.asks, ASKS_A_SECOND, ASKS);
 	pace_refused();
 	if (broker.listener < 0 || broker.paused == !broker.accepts.left)
 		return;
@@ -411,7 +411,7 @@ static void loop(void)
  * The box is dead. Deliver what it has sent, because a program may send and exit at once. Wait
  * only so long for a peer that does not read.
  */
-static void finish(void)
+static void finish_box(void)
 {
 	const uint64_t until = broker.now + LAST_MS;
 	int n = 1;
@@ -514,7 +514,7 @@ static int hear_config(struct fault *f)
 	return hear_rules(f);
 }
 
-static void begin(void)
+static void begin_broker(void)
 {
 	broker.now = broker_clock(CLOCK_MONOTONIC) / 1000000;
 	broker.rate.filled = broker.now;
@@ -557,10 +557,10 @@ int broker_main(void)
 		broker_send(broker.supervisor, &m, &f, sizeof(f), NULL, 0, 0);
 		return 125;
 	}
-	begin();
+	begin_broker();
 	if (broker_send(broker.supervisor, &m, NULL, 0, NULL, 0, 0) < 0)
 		return 125;
 	loop();
-	finish();
+	finish_box();
 	return 0;
 }

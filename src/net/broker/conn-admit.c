@@ -178,7 +178,7 @@ static void no_traffic(struct conn *c)
 	conn_fail(c, EDQUOT);
 }
 
-static void judge(struct conn *c)
+static void judge_conn(struct conn *c)
 {
 	const struct policy *p = &broker.config->policy;
 	struct verdict v;
@@ -266,10 +266,10 @@ static void take_service(int fd, const struct address *to, uint16_t port)
 	c->address = *to;
 	c->port = port;
 	c->name = POLICY_HOST;
-	judge(c);
+	judge_conn(c);
 }
 
-static void take(int fd)
+static void take_connection(int fd)
 {
 	struct address to = { 0 };
 	struct conn *c;
@@ -293,7 +293,7 @@ static void take(int fd)
 	c->address = to;
 	c->port = port;
 	c->name = synth_lookup(&broker.synth, &to);
-	judge(c);
+	judge_conn(c);
 }
 
 /* ---- the explicit proxy ---- */
@@ -334,7 +334,7 @@ static void judge_head(struct conn *c)
 	c->port = p->port;
 	c->address = p->address;
 	if (p->kind != NAME_HOST) {
-		judge(c);
+		judge_conn(c);
 		return;
 	}
 	c->name = p->name;
@@ -350,10 +350,10 @@ static void judge_head(struct conn *c)
 	}
 	stands_for = synth_v4((unsigned int)number);
 	c->name = synth_lookup(&broker.synth, &stands_for);
-	judge(c);
+	judge_conn(c);
 }
 
-static void say(const struct conn *c, const uint8_t *bytes, size_t n)
+static void send_bytes(const struct conn *c, const uint8_t *bytes, size_t n)
 {
 	/* A few bytes, and the connection's buffer is still empty. */
 	if (n && send(c->client, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
@@ -389,13 +389,13 @@ void conn_read_head(struct conn *c)
 		if (used && recv(c->client, bytes, used, MSG_TRUNC | MSG_DONTWAIT) < 0)
 			return;
 		if (state == PROXY_GREET)
-			say(c, out, proxy_greeting(out));
+			send_bytes(c, out, proxy_greeting(out));
 		if (state == PROXY_READY) {
 			judge_head(c);
 			return;
 		}
 		if (state == PROXY_BAD) {
-			say(c, out, proxy_reply(p, p->answer, p->why, out));
+			send_bytes(c, out, proxy_reply(p, p->answer, p->why, out));
 			hang_up(c);
 			conn_end(c, false);
 			return;
@@ -430,7 +430,7 @@ void conn_answer(struct conn *c, bool allowed, int error)
 
 	if (c->head == NONE)
 		return;
-	say(c, out,
+	send_bytes(c, out,
 		proxy_reply(&broker.head[c->head], answer,
 			allowed ? "it cannot be reached"
 				: "refused by the box's network policy",
@@ -464,7 +464,7 @@ void conn_accept(void)
 		if (broker.config->proxy)
 			take_head(fd);
 		else
-			take(fd);
+			take_connection(fd);
 	}
 }
 
@@ -480,6 +480,6 @@ void conn_policy_changed(void)
 
 		next = c->next;
 		if (v.allowed || !may_ask(v))
-			judge(c);
+			judge_conn(c);
 	}
 }

@@ -66,7 +66,7 @@ static void let_go(struct query *q)
 	q->fd = NONE;
 }
 
-static void finish(struct query *q, int error)
+static void finish_query(struct query *q, int error)
 {
 	const int waiters = q->waiters;
 	char name[NAME_SIZE];
@@ -105,7 +105,7 @@ static void conclude(struct query *q)
 	}
 	if (n)
 		error = remember(q->name, all, n, ttl);
-	finish(q, error);
+	finish_query(q, error);
 }
 
 static bool send_questions(struct query *q)
@@ -134,7 +134,7 @@ static bool send_questions(struct query *q)
 /*
  * Each try uses a new socket, so a new port, and new ids. False: this server cannot be asked.
  */
-static bool ask(struct query *q)
+static bool ask_server(struct query *q)
 {
 	const struct lookup_config *dns = &broker.config->dns;
 	const unsigned int server = (q->first + q->tries) % dns->n;
@@ -173,7 +173,7 @@ static void ask_next(struct query *q)
 
 	while (++q->tries < dns->attempts * dns->n) {
 		q->tcp = false;
-		if (ask(q))
+		if (ask_server(q))
 			return;
 	}
 	conclude(q);
@@ -261,7 +261,7 @@ void query_answer(unsigned int i)
 	good = read_answers(q);
 	if (q->have[0] && q->have[1])
 		conclude(q);
-	else if (q->tcp && !was_tcp && ask(q))
+	else if (q->tcp && !was_tcp && ask_server(q))
 		return;
 	else if (is_settled(q) && has_address(q))
 		conclude(q);
@@ -354,8 +354,8 @@ void query_start(struct query *q)
 		return;
 	n = lookup_find(&broker.hosts, q->name, a);
 	if (n)
-		finish(q, remember(q->name, a, n, LEAST_S));
-	else if (!ask(q))
+		finish_query(q, remember(q->name, a, n, LEAST_S));
+	else if (!ask_server(q))
 		ask_next(q);
 }
 
@@ -378,7 +378,7 @@ void query_close(void)
 {
 	for (unsigned int i = 0; broker.lookups && i < QUERIES; i++)
 		if (broker.queries[i].used)
-			finish(&broker.queries[i], ECANCELED);
+			finish_query(&broker.queries[i], ECANCELED);
 }
 
 uint64_t query_due(void)

@@ -33,7 +33,7 @@ static bool is_told(const struct address *to, uint16_t port)
 	return false;
 }
 
-static void tell(const struct address *to, uint16_t port)
+static void report_datagram(const struct address *to, uint16_t port)
 {
 	struct net_event e = {
 		.kind = NET_DATAGRAM, .reason = POLICY_DATAGRAM, .address = *to, .port = port
@@ -78,7 +78,7 @@ void refused_hear(unsigned int i)
 			broker_limit(LIMIT_REFUSAL_RATE);
 		if (quote_read(i ? ADDRESS_V6 : ADDRESS_V4, bytes, (size_t)n, &to, &port) &&
 			!broker_is_box(&to) && !is_told(&to, port))
-			tell(&to, port);
+			report_datagram(&to, port);
 	}
 }
 

@@ -91,7 +91,7 @@ static void answer_error(const struct waiter *w, int rcode)
 	answer(w, &(struct dns_reply){ .rcode = rcode, .ttl = TTL_NONE, .ede = DNS_EDE_NONE });
 }
 
-static void tell(const struct waiter *w, struct verdict v, int error)
+static void report_lookup(const struct waiter *w, struct verdict v, int error)
 {
 	const struct dns_query *q = &w->query;
 	struct net_event e = { .kind = NET_LOOKUP,
@@ -125,7 +125,7 @@ static void answer_lookup(const struct waiter *w, int error)
 			: error == ENODATA    ? DNS_NOERROR
 					      : DNS_SERVFAIL;
 	}
-	tell(w, yes, error);
+	report_lookup(w, yes, error);
 	answer(w, &reply);
 }
 
@@ -256,7 +256,7 @@ static void answer_local(const struct waiter *w)
 
 static void answer_refused(const struct waiter *w, struct verdict v)
 {
-	tell(w, v, 0);
+	report_lookup(w, v, 0);
 	answer(w,
 		&(struct dns_reply){ .rcode = DNS_NXDOMAIN,
 			.ttl = TTL_NONE,
@@ -280,7 +280,7 @@ static void question(struct waiter *w, const uint8_t *bytes, size_t n)
 		return;
 	}
 	if (w->query.kind != NAME_HOST) {
-		tell(w, (struct verdict){ .reason = POLICY_NO_NAME }, 0);
+		report_lookup(w, (struct verdict){ .reason = POLICY_NO_NAME }, 0);
 		answer_error(w, DNS_NXDOMAIN);
 		return;
 	}
@@ -302,7 +302,7 @@ static void question(struct waiter *w, const uint8_t *bytes, size_t n)
 	else if (w->query.type == DNS_A || w->query.type == DNS_AAAA)
 		(to_ask ? answer_unasked : look_up)(w);
 	else {
-		tell(w, v, 0);
+		report_lookup(w, v, 0);
 		answer_error(w, DNS_NOERROR);
 	}
 }

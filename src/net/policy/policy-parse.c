@@ -30,7 +30,7 @@ enum { SHOWN = 120 };
 /* ---- messages ---- */
 
 /* Entries come from files and may hold any bytes: shorten them and make them printable. */
-static const char *shown(const char *text)
+static const char *shown_entry(const char *text)
 {
 	if (strlen(text) <= SHOWN)
 		return str_visible(text);
@@ -40,11 +40,11 @@ static const char *shown(const char *text)
 static int complain(const struct policy_entry *e, const char *text, const struct wrong *w,
 	struct fault *f)
 {
-	const char *in = e->text == text ? "" : mem_printf("%s: ", shown(e->text));
+	const char *in = e->text == text ? "" : mem_printf("%s: ", shown_entry(e->text));
 	int r;
 
-	r = fault_set(f, 0, "%s%s%s'%s' %s", e->origin ? shown(e->origin) : "",
-		e->origin ? ": " : "", in, shown(text), w->why);
+	r = fault_set(f, 0, "%s%s%s'%s' %s", e->origin ? shown_entry(e->origin) : "",
+		e->origin ? ": " : "", in, shown_entry(text), w->why);
 	return w->fix ? fault_fix(f, "%s", w->fix) : r;
 }
 

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-static struct verdict say(enum policy_reason reason, int rule)
+static struct verdict verdict_of(enum policy_reason reason, int rule)
 {
 	return (struct verdict){ .allowed = reason == POLICY_BY_RULE || reason == POLICY_OPEN,
 		.reason = (uint8_t)reason,
@@ -126,21 +126,21 @@ struct verdict policy_connect(const struct policy *p, const char *name, uint16_t
 	int rule;
 
 	if (!is_name(name))
-		return say(POLICY_NO_NAME, -1);
+		return verdict_of(POLICY_NO_NAME, -1);
 	rule = find_name(p, true, name, port);
 	if (rule >= 0)
-		return say(POLICY_DENIED, rule);
+		return verdict_of(POLICY_DENIED, rule);
 	if (name_is_local(name))
-		return say(POLICY_PRIVATE, -1);
+		return verdict_of(POLICY_PRIVATE, -1);
 	rule = find_name(p, false, name, port);
 	if (rule >= 0)
-		return say(POLICY_BY_RULE, rule);
+		return verdict_of(POLICY_BY_RULE, rule);
 	if (p->open && strcmp(name, POLICY_HOST) != 0)
-		return say(POLICY_OPEN, -1);
+		return verdict_of(POLICY_OPEN, -1);
 	for (unsigned int i = 0; i < p->n; i++)
 		if (!p->rule[i].deny && has_name(&p->rule[i], name))
-			return say(POLICY_PORT, (int)i);
-	return say(POLICY_UNLISTED, -1);
+			return verdict_of(POLICY_PORT, (int)i);
+	return verdict_of(POLICY_UNLISTED, -1);
 }
 
 /* Is every port denied? Rules for single ports cannot do that: there are too few of them. */
@@ -170,22 +170,22 @@ struct verdict policy_name(const struct policy *p, const char *name)
 	int denied, shadowed = -1;
 
 	if (!is_name(name))
-		return say(POLICY_NO_NAME, -1);
+		return verdict_of(POLICY_NO_NAME, -1);
 	denied = find_full_denial(p, name);
 	if (denied >= 0)
-		return say(POLICY_DENIED, denied);
+		return verdict_of(POLICY_DENIED, denied);
 	if (name_is_local(name))
-		return say(POLICY_PRIVATE, -1);
+		return verdict_of(POLICY_PRIVATE, -1);
 	for (unsigned int i = 0; i < p->n; i++) {
 		if (p->rule[i].deny || !has_name(&p->rule[i], name))
 			continue;
 		if (leaves_a_port(p, &p->rule[i], name))
-			return say(POLICY_BY_RULE, (int)i);
+			return verdict_of(POLICY_BY_RULE, (int)i);
 		shadowed = (int)i;
 	}
 	if (p->open && strcmp(name, POLICY_HOST) != 0)
-		return say(POLICY_OPEN, -1);
-	return say(shadowed < 0 ? POLICY_UNLISTED : POLICY_DENIED, shadowed);
+		return verdict_of(POLICY_OPEN, -1);
+	return verdict_of(shadowed < 0 ? POLICY_UNLISTED : POLICY_DENIED, shadowed);
 }
 
 /* ---- addresses ---- */
@@ -235,7 +235,8 @@ static int find_opening(const struct policy *p, const struct address *a, uint16_
  * Judge an address by itself, without a name. POLICY_BY_RULE: that rule opens it. POLICY_OPEN:
  * it is an ordinary public address. Any other reason refuses it.
  */
-static struct verdict judge(const struct policy *p, const struct address *a, uint16_t port)
+static struct verdict judge_address(const struct policy *p, const struct address *a,
+	uint16_t port)
 {
 	const struct address_range *range = address_range(a);
 	const bool own = is_own(p, a);
@@ -243,15 +244,15 @@ static struct verdict judge(const struct policy *p, const struct address *a, uin
 	int rule = find_address(p, true, a, port);
 
 	if (rule >= 0)
-		return say(POLICY_DENIED, rule);
+		return verdict_of(POLICY_DENIED, rule);
 	if (range && !range->can_open)
-		return say(POLICY_PRIVATE, -1);
+		return verdict_of(POLICY_PRIVATE, -1);
 	if (!range && !own && !near)
-		return say(POLICY_OPEN, -1);
+		return verdict_of(POLICY_OPEN, -1);
 	rule = find_opening(p, a, port, own ? address_bits(a) : near);
 	if (rule >= 0)
-		return say(POLICY_BY_RULE, rule);
-	return say(own ? POLICY_SELF : range ? POLICY_PRIVATE : POLICY_NEAR, -1);
+		return verdict_of(POLICY_BY_RULE, rule);
+	return verdict_of(own ? POLICY_SELF : range ? POLICY_PRIVATE : POLICY_NEAR, -1);
 }
 
 /* The parsers unwrap mapped addresses; this is for addresses that were not parsed. */
@@ -263,20 +264,20 @@ static struct address plain(const struct address *a)
 struct verdict policy_address(const struct policy *p, const struct address *addr, uint16_t port)
 {
 	struct address a = plain(addr);
-	struct verdict v = judge(p, &a, port);
+	struct verdict v = judge_address(p, &a, port);
 	int rule;
 
 	if (v.reason != POLICY_OPEN)
 		return v;
 	rule = find_address(p, false, &a, port);
 	if (rule >= 0)
-		return say(POLICY_BY_RULE, rule);
+		return verdict_of(POLICY_BY_RULE, rule);
 	if (p->open)
 		return v;
 	for (unsigned int i = 0; i < p->n; i++)
 		if (!p->rule[i].deny && has_address(&p->rule[i], &a))
-			return say(POLICY_PORT, (int)i);
-	return say(POLICY_UNLISTED, -1);
+			return verdict_of(POLICY_PORT, (int)i);
+	return verdict_of(POLICY_UNLISTED, -1);
 }
 
 static bool is_loopback(const struct address *a)
@@ -296,8 +297,8 @@ struct verdict policy_resolved(const struct policy *p, const char *name,
 	if (!by_name.allowed)
 		return by_name;
 	if (!strcmp(name, POLICY_HOST))
-		return is_loopback(&a) ? by_name : say(POLICY_PRIVATE, -1);
-	v = judge(p, &a, port);
+		return is_loopback(&a) ? by_name : verdict_of(POLICY_PRIVATE, -1);
+	v = judge_address(p, &a, port);
 	return v.reason == POLICY_OPEN ? by_name : v;
 }
 

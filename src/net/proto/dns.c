@@ -188,7 +188,7 @@ struct writer {
 	bool full;
 };
 
-static void put(struct writer *w, const void *bytes, size_t n)
+static void put_bytes(struct writer *w, const void *bytes, size_t n)
 {
 	if (w->full || w->size - w->at < n) {
 		w->full = true;
@@ -203,7 +203,7 @@ static void put_u16(struct writer *w, unsigned int value)
 {
 	uint8_t b[2] = { (uint8_t)(value >> 8), (uint8_t)value };
 
-	put(w, b, sizeof(b));
+	put_bytes(w, b, sizeof(b));
 }
 
 static void put_u32(struct writer *w, uint32_t value)
@@ -233,7 +233,7 @@ static unsigned int put_addresses(struct writer *w, const struct dns_query *q,
 		put_u16(w, CLASS_IN);
 		put_u32(w, reply->ttl);
 		put_u16(w, len);
-		put(w, reply->address[i].byte, len);
+		put_bytes(w, reply->address[i].byte, len);
 		count++;
 	}
 	return count;
@@ -247,13 +247,13 @@ static void put_soa(struct writer *w, uint32_t ttl)
 {
 	static const uint8_t root;
 
-	put(w, &root, 1);
+	put_bytes(w, &root, 1);
 	put_u16(w, DNS_SOA);
 	put_u16(w, CLASS_IN);
 	put_u32(w, ttl);
 	put_u16(w, 2 + 5 * 4);
-	put(w, &root, 1);
-	put(w, &root, 1);
+	put_bytes(w, &root, 1);
+	put_bytes(w, &root, 1);
 	put_u32(w, 1);
 	put_u32(w, 3600);
 	put_u32(w, 600);
@@ -270,7 +270,7 @@ static void put_opt(struct writer *w, const struct dns_reply *reply)
 	/* If there is no room, drop the text first. */
 	if (w->size - w->at < 1 + OPT_FIXED + 6 + text)
 		text = 0;
-	put(w, &root, 1);
+	put_bytes(w, &root, 1);
 	put_u16(w, DNS_OPT);
 	put_u16(w, DNS_UDP_SIZE);
 	put_u16(w, (unsigned int)reply->rcode >> 4 << 8);
@@ -281,11 +281,11 @@ static void put_opt(struct writer *w, const struct dns_reply *reply)
 	put_u16(w, EDE_OPTION);
 	put_u16(w, (unsigned int)(2 + text));
 	put_u16(w, (unsigned int)reply->ede);
-	put(w, reply->ede_text, text);
+	put_bytes(w, reply->ede_text, text);
 }
 
 /* Keep what a section added, or drop the section when it did not fit. */
-static unsigned int keep(struct writer *w, size_t before, unsigned int count)
+static unsigned int keep_section(struct writer *w, size_t before, unsigned int count)
 {
 	if (!w->full)
 		return count;
@@ -333,17 +333,17 @@ size_t dns_write(const struct dns_query *q, const struct dns_reply *reply, uint8
 
 	if (size < before + room)
 		return 0;
-	put(&w, q->question, q->question_len);
+	put_bytes(&w, q->question, q->question_len);
 	if (reply->rcode == DNS_NOERROR && n.question) {
 		n.answer = put_addresses(&w, q, reply);
 		says_no = !n.answer;
 		n.truncated = w.full;
-		n.answer = keep(&w, before, n.answer);
+		n.answer = keep_section(&w, before, n.answer);
 	}
 	if (says_no && n.question) {
 		put_soa(&w, reply->ttl);
 		n.truncated = w.full;
-		n.authority = keep(&w, before, 1);
+		n.authority = keep_section(&w, before, 1);
 	}
 	w.size = size;
 	if (q->edns) {

@@ -22,7 +22,7 @@ struct rest {
 	size_t n;
 };
 
-static const uint8_t *take(struct rest *r, size_t n)
+static const uint8_t *take_bytes(struct rest *r, size_t n)
 {
 	const uint8_t *at = r->at;
 
@@ -42,7 +42,7 @@ static uint16_t number(const uint8_t byte[2])
 static const uint8_t *take_ip(struct rest *r, uint8_t protocol)
 {
 	size_t n = r->n ? (r->at[0] & 15U) * 4 : 0;
-	const uint8_t *ip = n < IP_HEAD ? NULL : take(r, n);
+	const uint8_t *ip = n < IP_HEAD ? NULL : take_bytes(r, n);
 
 	if (!ip || ip[0] >> 4 != VERSION_4 || ip[9] != protocol || number(ip + 6) & FRAGMENT)
 		return NULL;
@@ -51,14 +51,14 @@ static const uint8_t *take_ip(struct rest *r, uint8_t protocol)
 
 static const uint8_t *take_ip_v6(struct rest *r, uint8_t protocol)
 {
-	const uint8_t *ip = take(r, IP_HEAD_V6);
+	const uint8_t *ip = take_bytes(r, IP_HEAD_V6);
 
 	return ip && ip[0] >> 4 == VERSION_6 && ip[6] == protocol ? ip : NULL;
 }
 
 static bool take_icmp(struct rest *r, uint16_t what)
 {
-	const uint8_t *icmp = take(r, ICMP_HEAD);
+	const uint8_t *icmp = take_bytes(r, ICMP_HEAD);
 
 	return icmp && number(icmp) == what;
 }
@@ -74,7 +74,7 @@ bool quote_read(enum address_family family, const uint8_t *bytes, size_t n, stru
 		ip = take_ip_v6(&r, PROTO_UDP);
 	else if (!v6 && take_ip(&r, PROTO_ICMP) && take_icmp(&r, PORT_UNREACHABLE))
 		ip = take_ip(&r, PROTO_UDP);
-	ports = ip ? take(&r, PORTS) : NULL;
+	ports = ip ? take_bytes(&r, PORTS) : NULL;
 	if (!ports)
 		return false;
 	*ret = v6 ? address_v6(ip + 24) : address_v4(ip + 16);

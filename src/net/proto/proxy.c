@@ -50,7 +50,7 @@ static enum proxy_state bad(struct proxy *p, enum proxy_answer answer, const cha
 }
 
 /* The request is complete: READY, unless it was refused. */
-static enum proxy_state finish(struct proxy *p)
+static enum proxy_state finish_head(struct proxy *p)
 {
 	p->step = p->why[0] ? STEP_BAD : STEP_READY;
 	return p->why[0] ? PROXY_BAD : PROXY_READY;
@@ -147,7 +147,7 @@ static enum proxy_state end_line(struct proxy *p)
 		parse_request_line(p);
 		p->step = STEP_SECOND;
 	} else if (!p->in_line) {
-		return finish(p);
+		return finish_head(p);
 	}
 	p->in_line = false;
 	return PROXY_MORE;
@@ -232,7 +232,7 @@ static enum proxy_state socks_request(struct proxy *p)
 		address_format(&a, text);
 		set_target(p, text, strlen(text), port);
 	}
-	return finish(p);
+	return finish_head(p);
 }
 
 static enum proxy_state socks_read(struct proxy *p, const uint8_t *bytes, size_t n,
