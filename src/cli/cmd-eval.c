@@ -637,6 +637,8 @@ static const struct opt eval_opts[] = {
 		.hint = OPT_HINT_FILE),
 	OPT_STR(0, "markdown", struct eval_args, files.markdown, "FILE",
 		"write a summary in Markdown at the end", .hint = OPT_HINT_FILE),
+	OPT_STR(0, "csv", struct eval_args, files.csv, "FILE",
+		"write a row for each attempt at the end", .hint = OPT_HINT_FILE),
 	OPT_STR(0, "inspect", struct eval_args, files.inspect, "FILE",
 		"write a log for Inspect's viewer at the end", .hint = OPT_HINT_FILE),
 	OPT_END,

@@ -30,7 +30,7 @@ enum { EXIT_USAGE = 2, EXIT_INFRASTRUCTURE = 3 };
 struct report_args {
 	const char *output;
 	struct run_files more;
-	bool open, files;
+	bool open, files, json;
 };
 
 struct loaded {
@@ -121,7 +121,7 @@ static int write_all(const struct report_args *a, const struct loaded *l, const 
 		rc = outputs_write(&l->run[0], &l->summary[0], f);
 	if (rc == 0)
 		rc = run_files_write(&a->more, &l->run[0], &l->summary[0], f);
-	return rc < 0 ? rc : run_files_put(page, write_page, l, f);
+	return rc < 0 || !page ? rc : run_files_put(page, write_page, l, f);
 }
 
 /* ---- opening ---- */
@@ -141,17 +141,33 @@ static int open_page(const char *path, struct fault *f)
 
 static int check_args(const struct report_args *a, int argc, struct fault *f)
 {
-	bool one = a->more.junit || a->more.markdown || a->more.inspect || a->files;
+	bool one =
+		a->more.junit || a->more.markdown || a->more.inspect || a->more.csv || a->files;
 
 	if (argc > REPORT_RUNS)
 		return fault_set(f, 0, "%d runs are too many, %d are the most", argc,
 			REPORT_RUNS);
 	if (argc > 1 && one)
 		return fault_set(f, 0,
-			"--junit, --markdown, --inspect and --files are of one run: name one");
+			"--junit, --markdown, --csv, --inspect and --files are of one run: "
+			"name one");
 	if (a->open && a->output && strcmp(a->output, "-") == 0)
 		return fault_set(f, 0, "--open needs a file, and -o - is standard output");
+	if (a->json && a->output && strcmp(a->output, "-") == 0)
+		return fault_set(f, 0, "--json and -o - both write to standard output");
 	return 0;
+}
+
+/* run.json as it is, with the figures of what is there now. */
+static int print_json(const struct loaded *l)
+{
+	struct str out = { 0 };
+
+	for (size_t i = 0; i < l->n; i++) {
+		summary_document(&l->run[i], &l->summary[i], false, &out);
+		str_addc(&out, '\n');
+	}
+	return cmd_print(&out) ? EXIT_INFRASTRUCTURE : 0;
 }
 
 static int cmd_report(void *args, int argc, char **argv)
@@ -170,13 +186,15 @@ static int cmd_report(void *args, int argc, char **argv)
 		cmd_fail(&f);
 		return EXIT_INFRASTRUCTURE;
 	}
-	page = a->output
+	page = a->output || (a->json && !a->open)
 		? a->output
 		: path_join(l->run[0].path, l->n > 1 ? "report-compared.html" : "report.html");
 	if (write_all(a, l, page, &f) < 0 || (a->open && open_page(page, &f) < 0)) {
 		cmd_fail(&f);
 		return EXIT_INFRASTRUCTURE;
 	}
+	if (a->json)
+		return print_json(l);
 	if (strcmp(page, "-") == 0)
 		return 0;
 	str_add_visible(&line, page);
@@ -190,10 +208,14 @@ static const struct opt report_opts[] = {
 	OPT_FLAG(0, "files", struct report_args, files,
 		"write the run's own output files anew, of a run that was cut short"),
 	OPT_FLAG(0, "open", struct report_args, open, "open the page in a browser"),
+	OPT_FLAG(0, "json", struct report_args, json,
+		"print each run's figures as a line of JSON; write a page only with -o"),
 	OPT_STR(0, "junit", struct report_args, more.junit, "FILE", "write JUnit XML as well",
 		.hint = OPT_HINT_FILE),
 	OPT_STR(0, "markdown", struct report_args, more.markdown, "FILE",
 		"write a summary in Markdown as well", .hint = OPT_HINT_FILE),
+	OPT_STR(0, "csv", struct report_args, more.csv, "FILE",
+		"write a row for each attempt as CSV as well", .hint = OPT_HINT_FILE),
 	OPT_STR(0, "inspect", struct report_args, more.inspect, "FILE",
 		"write a log for Inspect's viewer as well", .hint = OPT_HINT_FILE),
 	OPT_END,
@@ -211,6 +233,10 @@ const struct cmd cmd_report_entry = {
 		"\n"
 		"Several runs are shown side by side, with the differences of each from the "
 		"first, case by case.\n"
+		"\n"
+		"With --json it prints `run.json` of each run with its figures, one line for "
+		"each run, and writes no page unless -o or --open asks for one. `carrel "
+		"schema run` describes it.\n"
 		"\n"
 		"A run that was cut short is shown as far as it came. What does not fit is "
 		"left "

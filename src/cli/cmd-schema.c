@@ -6,6 +6,7 @@
  */
 #include "cli/cmd.h"
 #include "cli/opt.h"
+#include "eval/run-schema.h"
 #include "eval/suite.h"
 #include "manifest/keys.h"
 #include "plan/document.h"
@@ -15,7 +16,7 @@
 
 #include <string.h>
 
-#define KINDS "manifest|plan|suite"
+#define KINDS "manifest|plan|suite|run|attempt"
 
 /* ---- the writer ---- */
 
@@ -108,6 +109,10 @@ static int cmd_schema(void *args, int argc, char **argv)
 		plan_schema(&text);
 	else if (argc > 0 && !strcmp(argv[0], "suite"))
 		suite_schema(&text);
+	else if (argc > 0 && !strcmp(argv[0], "run"))
+		run_schema(&text);
+	else if (argc > 0 && !strcmp(argv[0], "attempt"))
+		attempt_schema(&text);
 	else
 		manifest_schema(&text);
 	return cmd_print(&text);
@@ -116,19 +121,21 @@ static int cmd_schema(void *args, int argc, char **argv)
 const struct cmd cmd_schema_entry = {
 	.name = "schema",
 	.args = "[" KINDS "]",
-	.about = "print the JSON Schema of manifests, plans or suites",
-	.detail = "Each is a JSON Schema of draft 2020-12. That of manifests, which is printed "
-		  "when nothing is asked for, is for editors: they complete and explain the "
-		  "keys of a `carrel.json` that names it. A `carrel.json` may have comments "
-		  "and a comma after the last element.\n"
-		  "\n"
-		  "  carrel schema > carrel.schema.json    # \"$schema\": "
-		  "\"./carrel.schema.json\"\n"
-		  "\n"
-		  "`carrel schema plan` describes what `carrel plan --json` prints. Names of "
-		  "files that are not UTF-8 have each such byte there as the lone surrogate "
-		  "U+DC80 to U+DCFF. `carrel schema suite` is about suites of `carrel eval` in "
-		  "carrel's own format.",
+	.about = "print the JSON Schema of a format of carrel's own",
+	.detail =
+		"Each is a JSON Schema of draft 2020-12. That of manifests, which is printed "
+		"when nothing is asked for, is for editors: they complete and explain the "
+		"keys of a `carrel.json` that names it. A `carrel.json` may have comments "
+		"and a comma after the last element.\n"
+		"\n"
+		"  carrel schema > carrel.schema.json    # \"$schema\": "
+		"\"./carrel.schema.json\"\n"
+		"\n"
+		"`carrel schema plan` describes what `carrel plan --json` prints. Names of "
+		"files that are not UTF-8 have each such byte there as the lone surrogate "
+		"U+DC80 to U+DCFF. `carrel schema suite` is about suites of `carrel eval` in "
+		"carrel's own format, `carrel schema run` about the `run.json` that it leaves, "
+		"and `carrel schema attempt` about the `attempt.json` of each attempt.",
 	.takes = TAKES_CHOICE,
 	.choices = KINDS,
 	.optional = true,

@@ -60,13 +60,15 @@ int run_files_write(const struct run_files *want, const struct run_dir *run,
 	const struct summary *s, struct fault *f)
 {
 	struct whole junit = { run, s, junit_xml }, markdown = { run, s, benchmark_markdown };
-	struct whole inspect = { run, s, NULL };
+	struct whole inspect = { run, s, NULL }, csv = { run, s, attempts_csv };
 	int rc = 0;
 
 	if (want->junit)
 		rc = run_files_put(want->junit, write_text, &junit, f);
 	if (rc == 0 && want->markdown)
 		rc = run_files_put(want->markdown, write_text, &markdown, f);
+	if (rc == 0 && want->csv)
+		rc = run_files_put(want->csv, write_text, &csv, f);
 	if (rc == 0 && want->inspect)
 		rc = run_files_put(want->inspect, write_inspect, &inspect, f);
 	return rc;

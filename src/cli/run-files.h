@@ -12,7 +12,7 @@ struct summary;
 
 /* Paths; NULL: not wanted, "-": standard output. */
 struct run_files {
-	const char *junit, *markdown, *inspect;
+	const char *junit, *markdown, *inspect, *csv;
 };
 
 int run_files_write(const struct run_files *want, const struct run_dir *run,

@@ -27,6 +27,7 @@ void bmad_execution(const struct run_dir *run, const struct summary *s, struct s
 void bmad_triggers(const struct run_dir *run, const struct summary *s, struct str *out);
 void benchmark_json(const struct run_dir *run, const struct summary *s, struct str *out);
 void benchmark_markdown(const struct run_dir *run, const struct summary *s, struct str *out);
+void attempts_csv(const struct run_dir *run, const struct summary *s, struct str *out);
 void junit_xml(const struct run_dir *run, const struct summary *s, struct str *out);
 void atif_trajectory(const struct run_dir *run, const struct attempt *a, struct str *out);
 

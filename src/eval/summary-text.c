@@ -160,10 +160,10 @@ void summary_add_json(struct json *j, const char *key, const struct run_dir *run
 	json_close(j, '}');
 }
 
-int summary_write(const struct run_dir *run, const struct summary *s, struct fault *f)
+void summary_document(const struct run_dir *run, const struct summary *s, bool indent,
+	struct str *out)
 {
-	struct str out = { 0 };
-	struct json j = { .out = &out, .indent = true };
+	struct json j = { .out = out, .indent = indent };
 
 	json_open(&j, NULL, '{');
 	if (run->json)
@@ -172,6 +172,13 @@ int summary_write(const struct run_dir *run, const struct summary *s, struct fau
 				json_copy(&j, it->key, it);
 	summary_add_json(&j, "summary", run, s);
 	json_close(&j, '}');
+}
+
+int summary_write(const struct run_dir *run, const struct summary *s, struct fault *f)
+{
+	struct str out = { 0 };
+
+	summary_document(run, s, true, &out);
 	str_addc(&out, '\n');
 	return run_dir_write(run, ".", "run.json", out.p, out.len, f);
 }

@@ -81,6 +81,10 @@ bool summary_case_passes(const struct run_dir *run, const struct summary_case *c
 void summary_add_json(struct json *j, const char *key, const struct run_dir *run,
 	const struct summary *s);
 
+/* All of run.json with its "summary", for `carrel report --json` and for the file. */
+void summary_document(const struct run_dir *run, const struct summary *s, bool indent,
+	struct str *out);
+
 /* Write run.json anew with its "summary"; all other keys stay as they are. */
 int summary_write(const struct run_dir *run, const struct summary *s, struct fault *f);
 

@@ -1,6 +1,7 @@
 """What a run is written as for other tools. The schemas are written down here from those tools'
 documentation and readers, not from carrel's code."""
 
+import csv
 import json
 import pathlib
 import statistics
@@ -419,6 +420,47 @@ def test_hostile_text_stays_text(place):
     assert "<img" not in text.replace("\\<img", "") and "\x1b" not in text
 
 
+# ---- CSV and JSON -----------------------------------------------------------------------
+
+
+def test_csv(run, place):
+    assert report(run, "--csv", f"{place}/a.csv", "--json").returncode == 0
+    with open(place / "a.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, strict=True))
+    attempts = {str(p.parent.relative_to(run)): read(p) for p in run.rglob("attempt.json")}
+    assert {r["directory"] for r in rows} == set(attempts) and len(rows) == len(attempts)
+    for row in rows:
+        a = attempts[row["directory"]]
+        assert (row["kind"], row["case"], row["outcome"]) == (a["kind"], a["case"], a["outcome"])
+        assert float(row["usd"]) == pytest.approx(a["usd"]) and int(row["output_tokens"]) == 57
+        assert row["should_trigger"] == {True: "true", False: "false", None: ""}[a["should_trigger"]]
+        assert int(row["met"]) == sum(e["passed"] for e in a["expectations"])
+
+
+def test_csv_is_no_program(place):
+    """What an agent wrote is no formula of a spreadsheet, and ends no field."""
+    made = runs.Run(place)
+    words = ("=HYPERLINK(1)", "+1", "-1", "@a", 'a"b,c\n\x1bd', "plain")
+    for number, word in enumerate(words):
+        made.artifact(f"A{number}", outcome="fail", reason=word)
+    assert report(made.end(), "--csv", f"{place}/a.csv").returncode == 0
+    with open(place / "a.csv", newline="", encoding="utf-8") as file:
+        shown = [r["reason"] for r in csv.DictReader(file, strict=True)]
+    assert shown == ["'" + w if w[0] in "=+-@" else w for w in words]
+
+
+def test_json(run, place):
+    """The figures without a page, one line for each run; nothing in the run changes."""
+    before = lib.snapshot(run)
+    done = report(run, str(run), "--json")
+    lines = done.stdout.decode().splitlines()
+    assert done.returncode == 0 and len(lines) == 2
+    assert json.loads(lines[0]) == json.loads(lines[1]) == read(run / "run.json")
+    assert lib.snapshot(run) == before
+    done = report(run, "--json", "-o", f"{place}/page.html")
+    assert json.loads(done.stdout)["summary"] and (place / "page.html").exists()
+
+
 # ---- the command ------------------------------------------------------------------------
 
 
@@ -455,6 +497,8 @@ def test_a_run_that_was_cut_short(place):
         (["--nonsense"], 2, "--nonsense"),
         (["a", "b", "--junit", "x"], 2, "of one run"),
         (["-o", "-", "--open"], 2, "--open needs a file"),
+        (["-o", "-", "--json"], 2, "standard output"),
+        (["a", "b", "--csv", "x"], 2, "of one run"),
         (["nowhere"], 3, "open the run"),
         (["."], 3, "is no run"),
     ],
