@@ -308,7 +308,9 @@ static void add_rate_row(struct str *out, const char *what, const struct stats_r
 {
 	str_add(out, "| ");
 	markdown_add(out, what);
-	if (!r->enough)
+	if (!r->enough && r->n >= min_n)
+		str_addf(out, " | no rate: a positive control did not fire | |");
+	else if (!r->enough)
 		str_addf(out, " | %u of %u; %u are needed | |", r->passed, r->n, min_n);
 	else
 		str_addf(out, " | %.0f %% | %.0f to %.0f %% |", 100 * r->rate,

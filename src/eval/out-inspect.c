@@ -318,8 +318,10 @@ static void add_results_head(struct json *j, const struct summary *s)
 	json_open(j, "scores", '[');
 	for (size_t i = 0; i < s->configuration_count; i++)
 		add_rate(j, s->configurations[i].name, &s->configurations[i].rate);
-	add_rate(j, "recall", &s->recall);
-	add_rate(j, "specificity", &s->specificity);
+	if (s->controls_fired == s->controls) {
+		add_rate(j, "recall", &s->recall);
+		add_rate(j, "specificity", &s->specificity);
+	}
 	json_close(j, ']');
 	json_close(j, '}');
 }

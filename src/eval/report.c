@@ -16,6 +16,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/hash.h"
+#include "base/json-read.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "eval/conversation.h"
@@ -174,6 +175,7 @@ static void add_cases(struct json *j, const char *key, const summary_cases *list
 static void add_run(struct json *j, const struct report_run *r)
 {
 	const struct run_dir *run = r->run;
+	const char *stopped = run->json ? member_text(run->json, "stopped") : NULL;
 	struct str lines = { 0 };
 
 	json_open(j, NULL, '{');
@@ -184,6 +186,7 @@ static void add_run(struct json *j, const struct report_run *r)
 	json_string(j, "version", utf8_clean(run->version));
 	json_string(j, "model", utf8_clean(run->model));
 	json_string(j, "profile", utf8_clean(run->profile));
+	json_string(j, "stopped", stopped ? utf8_clean(stopped) : NULL);
 	json_real(j, "started", seconds_of(run->started));
 	json_real(j, "ended", seconds_of(run->ended));
 	json_real(j, "threshold", run->threshold);

@@ -215,6 +215,8 @@ static void add_trigger_rates(const struct run_dir *run, struct summary *s)
 	}
 	stats_rate(v[1], n[1], run->min_n, &s->recall);
 	stats_rate(v[0], n[0], run->min_n, &s->specificity);
+	if (s->controls_fired < s->controls) /* a client that loads no skills: no rate at all */
+		s->recall.enough = s->specificity.enough = false;
 }
 
 /* ---- the verdict ---- */

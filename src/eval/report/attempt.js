@@ -63,7 +63,7 @@ function stepNode(step) {
 }
 
 function diffNode(text) {
-	return h('pre', { class: 'diff' }, text.split('\n').map((line) => h('span',
+	return h('pre', { class: 'diff' }, text.replace(/\n$/, '').split('\n').map((line) => h('span',
 		{ class: line[0] === '+' ? 'add' : line[0] === '-' ? 'del' : line[0] === '@' ? 'at' : null }, line || ' ')));
 }
 

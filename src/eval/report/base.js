@@ -20,12 +20,13 @@ DATA.runs.forEach((run, r) => {
 	});
 });
 
-// Characters that steer a terminal or the direction of text are shown, not obeyed.
+// Characters that steer a terminal or the direction of text, or that nobody sees, are shown and
+// not obeyed. Joiners stay: scripts and emoji need them.
 function visible(text) {
 	return String(text).replace(
-		/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+		/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]|\udb40[\udc00-\udc7f]/g,
 		(c) => {
-			const n = c.charCodeAt(0);
+			const n = c.codePointAt(0);
 			if (n === 13) return '';
 			if (n < 32) return String.fromCharCode(0x2400 + n);
 			return '\u27e8U+' + n.toString(16).toUpperCase().padStart(4, '0') + '\u27e9';
@@ -54,6 +55,7 @@ const points = (x) => !known(x) ? '–' : !Math.round(100 * x) ? '0' : (x < 0 ? 
 const range = (v) => known(v.low) ? Math.round(100 * v.low) + ' to ' + Math.round(100 * v.high) + ' %' : '';
 const dollars = (x) => known(x) ? '$' + (x ? x.toFixed(x < 1 ? 3 : 2) : '0') : '–';
 const count = (x) => known(x) ? x.toLocaleString('en') : '–';
+const shortCount = (x) => x < 1e4 ? count(x) : x < 1e6 ? Math.round(x / 1e3) + ' k' : (x / 1e6).toFixed(x < 1e7 ? 1 : 0) + ' M';
 const plural = (n, one, many) => count(n) + ' ' + (n === 1 ? one : many || one + 's');
 const shortName = (c) => c === 'with_skill' ? 'with skill' : c === 'without_skill' ? 'without skill' : c;
 const colour = (i) => 'var(--c' + (i % 4) + ')';

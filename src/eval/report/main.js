@@ -5,6 +5,8 @@ const VIEWS = [['', 'Overview', overview], ['cases', 'Cases', casesView], ['trig
 const main = document.getElementById('main');
 let shown = null;
 
+const noAttempt = () => [h('h1', {}, 'No such attempt'), h('p', { class: 'sub' }, h('a', { href: '#/attempts' }, 'All attempts'))];
+
 function show(first) {
 	const hash = location.hash.startsWith('#/') ? location.hash.slice(2) : '';
 	if (!first && location.hash && !location.hash.startsWith('#/')) return;
@@ -13,9 +15,9 @@ function show(first) {
 	const run = parts[0] === 'attempt' && DATA.runs[Number(parts[1])];
 	shown = run ? run.attempts[Number(parts[2])] || null : null;
 	pages = null;
-	main.replaceChildren(...(shown ? attemptView(shown) : view[2](new URLSearchParams(search || ''))).flat(Infinity).filter(Boolean));
+	main.replaceChildren(...(shown ? attemptView(shown) : parts[0] === 'attempt' ? noAttempt() : view[2](new URLSearchParams(search || ''))).flat(Infinity).filter(Boolean));
 	document.querySelectorAll('#views a').forEach((link, i) => {
-		if (shown ? VIEWS[i][0] === 'attempts' : VIEWS[i] === view) link.setAttribute('aria-current', 'page');
+		if (parts[0] === 'attempt' ? VIEWS[i][0] === 'attempts' : VIEWS[i] === view) link.setAttribute('aria-current', 'page');
 		else link.removeAttribute('aria-current');
 	});
 	document.title = visible((shown ? attemptName(shown) : view[1]) + ' · ' + DATA.runs[0].skill);
@@ -47,7 +49,7 @@ function key(event) {
 	keys[event.key]();
 }
 
-document.getElementById('brand').textContent = visible(DATA.runs.map(runName).join(' · '));
+document.getElementById('brand').textContent = visible(brand());
 document.getElementById('views').append(...VIEWS.map((v) => h('a', { href: '#/' + v[0] }, v[1])));
 document.getElementById('keys').addEventListener('click', () => document.getElementById('help').showModal());
 document.getElementById('theme').addEventListener('click', () => colours(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
@@ -56,6 +58,8 @@ document.addEventListener('keydown', key);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (e) => colours(e.matches ? 'dark' : 'light'));
 colours(matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
 narrow.addEventListener('change', () => show(true));
+// Paper cannot be unfolded.
+addEventListener('beforeprint', () => document.querySelectorAll('main details').forEach((d) => { d.open = true; d.dispatchEvent(new Event('toggle')); }));
 addEventListener('hashchange', () => show(false));
 show(true);
 performance.mark('carrel-shown');

@@ -6,7 +6,7 @@ const smallest = (list) => list.reduce((a, b) => Math.min(a, b), Infinity);
 const narrow = matchMedia('(max-width: 46rem)');
 const plotWidth = (wide) => narrow.matches ? 350 : wide;
 const labelWidth = () => narrow.matches ? 108 : 150;
-const letters = () => narrow.matches ? 14 : 20;
+const letters = () => narrow.matches ? 15 : 19;
 
 // Rates with their intervals: rows of {label, value, low, high, colour, note}.
 function ratePlot(rows) {
@@ -19,7 +19,7 @@ function ratePlot(rows) {
 	}
 	rows.forEach((row, i) => {
 		const y = gap * i + gap / 2 + 2;
-		svg.append(s('text', { x: left - 12, y: y + 4, 'text-anchor': 'end' }, clip(row.label, letters())));
+		svg.append(rowLabel(row.label, left, y));
 		if (!known(row.value)) {
 			svg.append(s('text', { class: 'axis', x: left + 8, y: y + 4 }, row.note || 'no verdict'));
 			return;
@@ -35,7 +35,12 @@ function ratePlot(rows) {
 		['', 'rate', 'interval'], rows.map((r) => [r.label, percent(r.value), range(r)]));
 }
 
-const clip = (text, n) => text.length > n ? text.slice(0, n - 1) + '…' : text;
+// A clipped label keeps both of its ends, and says all of itself to a pointer.
+function rowLabel(label, left, y) {
+	const text = visible(label), n = letters(), most = Math.floor(n / 2);
+	const clipped = text.length > n ? text.slice(0, most) + '…' + text.slice(most + 1 - n) : text;
+	return s('text', { x: left - 12, y: y + 4, 'text-anchor': 'end' }, clipped, clipped !== text && s('title', {}, text));
+}
 
 // Differences on an axis from -100 to 100: rows of {label, difference, low, high, detectable}.
 function differencePlot(rows) {
@@ -48,7 +53,7 @@ function differencePlot(rows) {
 	}
 	rows.forEach((row, i) => {
 		const y = gap * i + gap / 2;
-		svg.append(s('text', { x: left - 12, y: y + 4, 'text-anchor': 'end' }, clip(row.label, letters())));
+		svg.append(rowLabel(row.label, left, y));
 		if (known(row.detectable)) {
 			const d = Math.min(1, row.detectable);
 			const band = s('rect', { x: x(-d), width: x(d) - x(-d), y: y - 15, height: 30, rx: 4 });
@@ -78,7 +83,7 @@ function casePlot(cases, names, sign) {
 	}
 	cases.forEach((c, i) => {
 		const y = gap * i + gap / 2 + 2, [a, b] = c.rates;
-		svg.append(s('text', { x: left - 12, y: y + 4, 'text-anchor': 'end' }, clip(c.label, letters())));
+		svg.append(rowLabel(c.label, left, y));
 		if (known(a) && known(b)) {
 			const line = s('line', { x1: x(a), x2: x(b), y1: y, y2: y, 'stroke-width': 3 });
 			line.style.stroke = sign * (a - b) > 0 ? 'var(--pass)' : sign * (a - b) < 0 ? 'var(--fail)' : 'var(--line)';
@@ -87,7 +92,7 @@ function casePlot(cases, names, sign) {
 		}
 		[b, a].forEach((rate, k) => {
 			if (!known(rate)) return;
-			const dot = s('circle', { cx: x(rate), cy: y, r: k ? 6 : 5 });
+			const dot = s('circle', { cx: x(rate), cy: y, r: k ? 6 : a === b ? 9 : 5 });
 			dot.style.fill = k ? colour(0) : 'var(--card)';
 			dot.style.stroke = colour(k ? 0 : 1);
 			dot.style.strokeWidth = 2;
@@ -158,7 +163,6 @@ function lanePlot(timed, x, from, to) {
 			y: lanes[i] * (tall + 2), height: tall, rx: Math.min(3, tall / 3) },
 			s('title', {}, attemptName(a) + ': ' + OUTCOMES[a.outcome] + ', ' + duration(a.seconds)));
 		bar.style.fill = INKS[a.outcome];
-		bar.style.opacity = a.outcome > 1 ? 0.75 : 0.85;
 		svg.append(s('a', { href: attemptPath(a), tabindex: '-1' }, bar));
 	});
 	return figure(svg, plural(timed.length, 'attempt') + ' over ' + duration(to - from) + ', up to ' + free.length + ' at a time');

@@ -1,19 +1,21 @@
 // The views of runs: overview, cases, triggers, attempts, time and cost.
 
 const many = DATA.runs.length > 1;
-const runName = (run) => many ? run.skill + ' ' + run.id.slice(0, 15) : run.skill;
+// Trigger rates say nothing where a positive control did not fire.
+const controlled = (run) => run.summary.controls.fired >= run.summary.controls.of;
+const brand = () => DATA.runs[0].skill + (many ? ', ' + plural(DATA.runs.length, 'run') : '');
 
 function banner(run) {
 	const v = run.summary.verdict;
 	return h('div', { class: 'banner v-' + v, role: 'status' },
 		h('span', { class: 'mark', 'aria-hidden': 'true' }, v === 'pass' ? '✓' : v === 'fail' ? '✗' : '?'),
-		h('p', {}, h('b', {}, v), ': ' + run.summary.why + '.'));
+		h('p', {}, h('b', {}, v), ': ' + run.summary.why + '.', run.stopped && h('span', { class: 'why' }, ' It was stopped: ' + run.stopped + '.')));
 }
 
 function rateTile(label, rate, run, ink) {
 	if (!rate || !rate.cases) return null;
 	const value = rate.enough ? percent(rate.rate) : rate.passed + ' of ' + rate.n;
-	const below = rate.enough ? range(rate) : 'too few for a rate: ' + run.min_n + ' are needed';
+	const below = rate.enough ? range(rate) : rate.n >= run.min_n ? 'no rate: a control did not fire' : 'too few for a rate: ' + run.min_n + ' are needed';
 	return h('div', { class: 'tile' }, h('dt', {}, ink && h('span', { class: 'dot', color: ink }), label),
 		h('dd', {}, value, h('small', {}, below)));
 }
@@ -22,15 +24,15 @@ const tile = (label, value, below) => h('div', { class: 'tile' }, h('dt', {}, la
 	h('dd', {}, value, below && h('small', {}, below)));
 
 function tiles(run) {
-	const sum = run.summary, d = sum.difference, lost = sum.attempts.error + sum.attempts.limit;
+	const sum = run.summary, d = sum.difference, lost = sum.attempts.done - sum.attempts.pass - sum.attempts.fail;
 	return h('dl', { class: 'tiles' },
 		run.configurations.map((c, i) => rateTile(shortName(c), sum.configurations[c], run, colour(i))),
 		d && d.enough && tile('difference', points(d.difference), points(d.low) + ' to ' + points(d.high)),
 		d && d.enough && known(d.normalised_gain) && tile('gain', d.normalised_gain.toFixed(2), 'of what was left'),
 		sum.triggers && rateTile('recall', sum.triggers.recall, run),
 		sum.triggers && rateTile('specificity', sum.triggers.specificity, run),
-		tile('attempts', count(sum.attempts.done), lost ? lost + ' without a verdict' : 'all gave a verdict'),
-		sum.usd > 0 && tile('cost', dollars(sum.usd), count(Math.round(Object.values(sum.tokens).reduce((a, b) => a + b, 0) / 1000)) + 'k tokens'));
+		tile('attempts', count(sum.attempts.done), !sum.attempts.done ? 'none has ended' : lost ? lost + ' without a verdict' : 'all gave a verdict'),
+		sum.usd > 0 && tile('cost', dollars(sum.usd), shortCount(Object.values(sum.tokens).reduce((a, b) => a + b, 0)) + ' tokens'));
 }
 
 function subtitle(run) {
@@ -41,25 +43,32 @@ function subtitle(run) {
 		!known(run.ended) && ' · this run did not end');
 }
 
-function rateRows() {
+const plainName = (c) => shortName(c).replace(/ skill$/, '');
+
+// The same rate of all runs stands together.
+function rateRows(triggersOnly) {
 	const rows = [];
 	DATA.runs.forEach((run, r) => {
-		const more = many ? ' ' + (r + 1) : '';
-		const row = (label, v, ink) => v && v.cases && rows.push({ label: label + more, colour: ink,
+		const more = many ? ', run ' + (r + 1) : '';
+		const row = (label, v, ink) => v && v.cases > 0 && rows.push({ of: label, label: label + more, colour: ink,
 			value: v.enough ? v.rate : NaN, low: v.low, high: v.high,
-			note: v.enough ? '' : v.passed + ' of ' + v.n + ', too few for a rate' });
-		run.configurations.forEach((c, i) => row(shortName(c), run.summary.configurations[c], colour(i)));
+			note: v.enough ? '' : v.passed + ' of ' + v.n + (v.n >= run.min_n ? ', no rate: a control did not fire' : ', too few for a rate') });
+		if (!triggersOnly) run.configurations.forEach((c, i) => row(many ? plainName(c) : shortName(c), run.summary.configurations[c], colour(i)));
 		if (run.summary.triggers) {
 			row('recall', run.summary.triggers.recall, colour(2));
 			row('specificity', run.summary.triggers.specificity, colour(3));
 		}
 	});
-	return rows;
+	const order = [...new Set(rows.map((row) => row.of))];
+	return rows.sort((a, b) => order.indexOf(a.of) - order.indexOf(b.of));
 }
 
 function differenceRows() {
-	const rows = DATA.runs.filter((run) => run.summary.difference && run.summary.difference.enough)
-		.map((run, r) => ({ label: 'with − without' + (many ? ' ' + (r + 1) : ''), ...run.summary.difference }));
+	const rows = [];
+	DATA.runs.forEach((run, r) => {
+		const d = run.summary.difference, names = run.configurations.map(plainName);
+		if (d && d.enough) rows.push({ label: many ? 'in run ' + (r + 1) : names[0] + ' − ' + names[1], ...d });
+	});
 	DATA.comparisons.forEach((c, i) => { if (c.enough) rows.push({ label: 'run ' + (i + 2) + ' − run 1', ...c }); });
 	return rows;
 }
@@ -102,6 +111,8 @@ function caseCard() {
 		? [...rows].sort((a, b) => Math.abs(b.d || 0) - Math.abs(a.d || 0)).slice(0, 14)
 		: [...rows].sort((a, b) => rateOf(a.v[0]) - rateOf(b.v[0])).slice(0, 14);
 	const title = columns.length > 1 ? 'Case by case' : 'The hardest cases';
+	if (!rows.some((row) => row.v.some((v) => v[1])))
+		return card('', 'Cases', h('p', { class: 'note' }, 'No case has a verdict. ', h('a', { href: '#/attempts' }, 'What happened')));
 	return card('', title,
 		h('ul', { class: 'legend' }, columns.slice(0, 2).map((c, i) => h('li', {}, h('span', { class: 'dot', color: colour(i) }), c.name))),
 		casePlot(shown.map((r) => ({ label: r.id, rates: [rateOf(r.v[0]), columns.length > 1 ? rateOf(r.v[1]) : NaN] })), columns.slice(0, 2).map((c) => c.name), many ? -1 : 1),
@@ -109,21 +120,29 @@ function caseCard() {
 			(columns.length > 1 ? 'differ most. ' : 'pass least often. ') : '', h('a', { href: '#/cases' }, 'All cases')));
 }
 
+function findable(rows) {
+	const finite = rows.filter((row) => known(row.detectable));
+	if (!finite.length) return 'The cases do not differ in their differences, so the interval is that of the two rates.';
+	return 'A true difference inside the grey band may go unnoticed in a run of this size' +
+		(rows.length === 1 ? ': it finds one of ' + Math.ceil(100 * Math.min(1, finite[0].detectable)) + ' points in 4 of 5 runs.' : '.');
+}
+
 function overview() {
 	const first = DATA.runs[0], rates = rateRows(), differences = differenceRows();
 	const one = (run, r) => h('div', {}, many && h('h2', {}, 'Run ' + (r + 1) + ': ' + run.skill), many && subtitle(run), banner(run), tiles(run));
 	const k = first.configurations.length && first.summary.configurations[first.configurations[0]];
 	return [
-		h('h1', {}, many ? plural(DATA.runs.length, 'run') + ' compared' : first.skill), many ? h('p', { class: 'sub' }, DATA.runs.map((r) => r.skill).join(' and ')) : subtitle(first),
+		h('h1', {}, many ? plural(DATA.runs.length, 'run') + ' compared' : first.skill), many ? h('p', { class: 'sub' }, DATA.runs.map((r) => r.id).join(' and ')) : subtitle(first),
 		many ? h('div', { class: 'runs' }, DATA.runs.map(one)) : one(first),
 		h('div', { class: 'cols' },
-			h('div', {}, rates.length && card('', 'Rates', ratePlot(rates), h('p', { class: 'note' }, 'The dot is the rate, the bar its 95 % interval. Attempts without a verdict are not counted.')), caseCard()),
-			h('div', {}, differences.length && card('', 'Differences, in points', differencePlot(differences),
-				h('p', { class: 'note' }, 'Paired by case. A difference inside the grey band may go unnoticed in a run of this size.')),
-			DATA.runs.map((run, r) => run.summary.triggers && card('', 'Triggers' + (many ? ', run ' + (r + 1) : ''), matrix(run),
-				run.summary.controls.of > 0 && h('p', { class: 'note' }, 'Positive controls: ' + run.summary.controls.fired + ' of ' + run.summary.controls.of + ' fired. ', h('a', { href: '#/triggers' }, 'All queries')))),
+			rates.length > 0 && card('', 'Rates', ratePlot(rates), h('p', { class: 'note' }, 'The dot is the rate, the bar its 95 % interval. Attempts without a verdict are not counted.')),
+			differences.length > 0 && card('', 'Differences, in points', differencePlot(differences),
+				h('p', { class: 'note' }, many ? 'In a run: ' + first.configurations.slice(0, 2).map(plainName).join(' − ') + '. ' : '', 'Paired by case. ', findable(differences))),
 			k && Object.keys(k.pass_at_k).length > 1 && card('', 'More than one try, ' + shortName(first.configurations[0]), passPlot(k.pass_at_k, k.pass_hat_k),
-				h('p', { class: 'note' }, 'pass@k: at least one of k attempts passes. pass^k: all of them do.')))),
+				h('p', { class: 'note' }, 'pass@k: at least one of k attempts passes. pass^k: all of them do.')),
+			caseCard(),
+			DATA.runs.map((run, r) => run.summary.triggers && card('', 'Triggers' + (many ? ', run ' + (r + 1) : ''), matrix(run),
+				run.summary.controls.of > 0 && h('p', { class: 'note' }, 'Positive controls: ' + run.summary.controls.fired + ' of ' + run.summary.controls.of + ' fired. ', h('a', { href: '#/triggers' }, 'All queries'))))),
 		h('div', { class: 'grid' }, DATA.runs.map((run, r) => card('', 'Time' + (many ? ', run ' + (r + 1) : ''), outcomeLegend(), timePlot(run.attempts)))),
 	];
 }
@@ -197,7 +216,8 @@ function triggersView() {
 	].filter(Boolean), 100);
 	pages = table;
 	return [h('h1', {}, 'Triggers'), h('p', { class: 'sub' }, plural(rows.length, 'query', 'queries')),
-		h('div', { class: 'grid' }, DATA.runs.map((run, r) => run.summary.triggers && card('w6', many && 'Run ' + (r + 1), matrix(run))),
+		h('div', { class: 'grid' }, DATA.runs.map((run, r) => run.summary.triggers && card('w6', many ? 'Run ' + (r + 1) : 'What should have happened, and what did', matrix(run))),
+			card('w6', 'Rates', ratePlot(rateRows(true)), !DATA.runs.every(controlled) && h('p', { class: 'note' }, 'Where a positive control did not fire, there is no rate.')),
 			card('', 'Queries', table.node))];
 }
 
@@ -240,7 +260,7 @@ function attemptsView(query) {
 }
 
 function timeView() {
-	const rows = DATA.runs.flatMap((run, r) => run.configurations.map((c) => ({ name: (many ? 'run ' + (r + 1) + ', ' : '') + shortName(c), v: run.summary.configurations[c] })).filter((x) => x.v));
+	const rows = DATA.runs.flatMap((run, r) => run.configurations.map((c) => ({ name: (many ? 'run ' + (r + 1) + ', ' : '') + shortName(c), v: run.summary.configurations[c] })).filter((x) => x.v && Object.values(x.v.outcomes).some(Boolean)));
 	const done = (v) => Math.max(1, Object.values(v.outcomes).reduce((a, b) => a + b, 0));
 	const table = pagedTable('Cost of configurations', rows, [
 		{ title: 'configuration', cell: (x) => x.name },
@@ -257,8 +277,8 @@ function timeView() {
 		h('div', { class: 'grid' },
 			DATA.runs.map((run, r) => card('', many ? 'Attempts of run ' + (r + 1) : 'Attempts', outcomeLegend(), timePlot(run.attempts))),
 			card('w6', 'Cost, added up', costPlot(DATA.runs)),
-			dear.length && card('w6', 'The most expensive attempts', pagedTable('The most expensive attempts', dear, [
+			dear.length > 0 && card('w6', 'The most expensive attempts', pagedTable('The most expensive attempts', dear, [
 				{ title: 'attempt', cell: (a) => h('a', { href: attemptPath(a) }, attemptName(a)) },
 				{ title: 'cost', num: true, cell: (a) => dollars(a.usd) }, { title: 'time', num: true, cell: (a) => duration(a.seconds) }], 10).node),
-			rows.length && card('', 'Configurations', table.node))];
+			rows.length > 0 && card('', 'Configurations', table.node))];
 }
