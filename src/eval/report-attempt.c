@@ -105,13 +105,15 @@ static void add_content(struct json *j, const struct run_dir *run, const struct 
 		return;
 	}
 	json_count(j, "bytes", size);
-	if (!diff_is_text(new, n)) {
+	if (memchr(new, '\0',
+		    n)) { /* other bytes that are no text are shown as what they are */
 		json_string(j, "note", "It is no text.");
 		return;
 	}
 	if (size > n)
 		json_count(j, "left_out", size - n);
-	if (old && diff_is_text(old, old_n) && old_size == old_n && size == n) {
+	if (old && diff_is_text(old, old_n) && diff_is_text(new, n) && old_size == old_n &&
+		size == n) {
 		diff_add(&diff, old, old_n, new, n, "");
 		json_string(j, "diff", utf8_clean(diff.p ? diff.p : ""));
 		return;

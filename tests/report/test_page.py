@@ -185,9 +185,11 @@ def test_attempt(page, place):
             runs.expectation("Any file exists", True, weak="any file would do"),
             {"text": "It reads well", "passed": None, "evidence": "the grader gave no JSON", "grader": "model"},
         ],
-        artifacts={"added": ["notes/new.md"], "changed": ["main.c", "kept.txt"], "deleted": ["old.txt"]},
+        artifacts={"added": ["notes/new.md", "notes/red.txt", "notes/raw"], "changed": ["main.c", "kept.txt"], "deleted": ["old.txt"]},
     )
     made.file(f"{where}/artifacts/notes/new.md", "# New\n")
+    made.file(f"{where}/artifacts/notes/red.txt", b"a\x1b[31mred\xff\n")
+    made.file(f"{where}/artifacts/notes/raw", b"a\0b")
     made.file(f"{where}/artifacts/main.c", "int a;\nint b;\n")
     made.file(f"{where}/before/main.c", "int a;\n")
     made.file(f"{where}/artifacts/kept.txt", "as it is now\n")
@@ -203,9 +205,9 @@ def test_attempt(page, place):
     assert "6 brief.md" not in shown
     page.key("e")
     page.wait("document.querySelector('main').innerText.includes('6 brief.md')")
-    assert page.run("[...document.querySelectorAll('.diff .add')].map((n) => n.textContent)") == ["+# New", "+int b;"]
+    assert page.run("[...document.querySelectorAll('.diff .add')].map((n) => n.textContent)") == ["+# New", "+a\u241b[31mred\ufffd", "+int b;"]
     shown = text(page)
-    assert "as it is now" in shown and "The agent deleted it." in shown
+    assert "as it is now" in shown and "It is no text." in shown and "The agent deleted it." in shown
     picture(page, "attempt")
 
 

@@ -84,7 +84,7 @@ function fileNode(file) {
 function twins(a) {
 	return DATA.runs.flatMap((run) => run.attempts.filter((b) => b !== a && b.kind === a.kind && b.id === a.id && b.run === a.run))
 		.slice(0, 6).map((b) => h('a', { href: attemptPath(b) }, (many ? 'run ' + (b.r + 1) + ' ' : '') +
-			(b.kind === 0 ? shortName(DATA.runs[b.r].configurations[b.configuration] || '') : ''), ' ', chip(b.outcome)));
+			(b.kind === 0 ? shortName(DATA.runs[b.r].configurations[b.configuration] || '') : ''), chip(b.outcome)));
 }
 
 function attemptView(a) {

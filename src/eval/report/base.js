@@ -77,7 +77,7 @@ const attemptPath = (a) => '#/attempt/' + a.r + '/' + a.i;
 function attemptName(a) {
 	const run = DATA.runs[a.r];
 	const where = a.kind === 0 ? ', ' + shortName(run.configurations[a.configuration] || '') : '';
-	return (a.kind === 2 ? 'control ' : '') + a.id + where + ', #' + a.run;
+	return (a.kind === 2 ? 'control ' : a.kind === 0 && /^\d/.test(a.id) ? 'case ' : '') + a.id + where + ', #' + a.run;
 }
 
 function card(width, title, ...children) {
