@@ -9,7 +9,8 @@ targets are met: a loaded machine is no reason for a build to fail.
 
     stage.py        the normal user, the sample project, cleaning up
     peers.py        how each peer is asked to run a program in a box
-    rows.py         the measurements; egress.py: those of a box's network
+    rows.py         the measurements; egress.py: those of a box's network;
+                    evals.py: those of evaluations
     report.py       targets and tables
     interleave.c    the driver that runs the commands of one comparison
 """
@@ -28,13 +29,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 # pylint: disable=wrong-import-position
 import egress
+import evals
 import peers as peers_module
 import report
 import rows as rows_module
 import stage as stage_module
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROWS = {**rows_module.ROWS, **egress.ROWS}
+ROWS = {**rows_module.ROWS, **egress.ROWS, **evals.ROWS}
 
 
 def read_options():
