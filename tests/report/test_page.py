@@ -47,7 +47,9 @@ def loaded(page):
 
 @pytest.fixture
 def sample(place):
-    return write(runs.sample(place).end(), place)
+    made = runs.sample(place)
+    made.artifact("Z-a-case-whose-name-is-longer-than-the-screen-of-a-telephone", outcome="fail")
+    return write(made.end(), place)
 
 
 def test_overview(page, sample):
@@ -134,6 +136,7 @@ def test_narrow(page, sample, view):
     page.open(sample, "#/" + view)
     loaded(page)
     assert page.run("document.documentElement.scrollWidth") <= 360
+    assert page.run("[...document.querySelectorAll('.scroll')].every((n) => n.scrollWidth <= n.clientWidth)")
     picture(page, "narrow-" + (view.replace("/", "-") or "overview"))
 
 
@@ -209,6 +212,23 @@ def test_attempt(page, place):
     shown = text(page)
     assert "as it is now" in shown and "It is no text." in shown and "The agent deleted it." in shown
     picture(page, "attempt")
+
+
+def test_it_is_opened(place):
+    """`--open` gives the page to xdg-open; where that fails, the page is there all the same."""
+    made = runs.Run(place)
+    made.artifact("A1")
+    path = made.end()
+    program = lib.make_file(place / "bin" / "xdg-open", '#!/bin/sh\necho "$#:$1" > opened\n', mode=0o755)
+    env = {"PATH": f"{place}/bin:/usr/bin:/bin"}
+    done = lib.carrel("report", "--open", str(path), env=env)
+    assert (done.returncode, done.stdout.decode()) == (0, f"{path}/report.html\n"), done.stderr
+    assert (place / "opened").read_text() == f"1:{path}/report.html\n"
+    program.write_text("#!/bin/sh\nexit 4\n")
+    (path / "report.html").unlink()
+    done = lib.carrel("report", "--open", str(path), env=env)
+    assert done.returncode == 3 and "open it in any browser" in done.stderr.decode()
+    assert (path / "report.html").exists()
 
 
 def test_two_runs(page, place):
