@@ -30,6 +30,11 @@ bool look_is_plain_fs(unsigned long type)
 	return false;
 }
 
+bool look_ctime_tells(unsigned long type)
+{
+	return type == EXT4_SUPER_MAGIC || type == XFS_SUPER_MAGIC || type == BTRFS_SUPER_MAGIC;
+}
+
 bool look_is_no_dir(int dir, const char *path)
 {
 	const int err = errno;

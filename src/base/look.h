@@ -56,4 +56,7 @@ int look_real(const char *path, const char **ret, struct fault *f);
  */
 bool look_is_plain_fs(unsigned long type);
 
+/* Does every write to a file set its ctime there, also a store to a mapped page? */
+bool look_ctime_tells(unsigned long type);
+
 #endif

@@ -1,4 +1,5 @@
 #include "host/git-dirs.h"
+#include "host/contents.h"
 #include "git/git-mend.h"
 #include "git/git-walk.h"
 #include "host/walk.h"
@@ -41,6 +42,7 @@ struct git_seen {
 	seen_vec entries;
 	VEC(struct git_head) heads;
 	VEC(struct odd_link) links;
+	struct contents contents;
 };
 
 /* ---- before the run ---- */
@@ -132,6 +134,8 @@ static int remember_entry(void *ctx, const struct git_entry *e, struct fault *f)
 	}
 	vec_push(&seen->entries,
 		((struct seen){ path_join(e->dir_path, e->name), e->inode, 0 }));
+	if (e->what != GIT_ODD && e->what != GIT_HEAD)
+		contents_remember(&seen->contents, e->dir, e->name);
 	return e->type == DT_LNK && e->written ? add_link(seen, e, f) : 0;
 }
 
@@ -283,7 +287,7 @@ void git_dirs_mend(const struct git_seen *seen, bool start, name_vec *notices)
 
 struct check {
 	const struct plan *plan;
-	const struct git_seen *seen; /* sorted */
+	struct git_seen *seen; /* sorted */
 	const struct timespec *since;
 	planted_vec *found;
 	bool is_new;       /* a git directory that is new: its .git is reported as a whole */
@@ -337,8 +341,12 @@ static bool changed(struct check *c, const struct git_entry *e, const char *path
 		return false;
 	if (is_recent(c, ret))
 		return true;
-	before = c->by_time ? NULL : find_seen(&c->seen->entries, path);
-	return !c->by_time && (!before || before->inode != ret->st_ino);
+	if (c->by_time)
+		return false;
+	before = find_seen(&c->seen->entries, path);
+	return !before || before->inode != ret->st_ino ||
+		(e->what != GIT_ODD && e->what != GIT_HEAD &&
+			contents_differ(&c->seen->contents, e->dir, e->name, ret));
 }
 
 static const char *odd_name(mode_t mode)

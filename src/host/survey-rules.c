@@ -5,6 +5,7 @@
  * matched against the tree as it is now, in one walk for all of them.
  */
 #include "host/survey.h"
+#include "host/contents.h"
 #include "host/git-dirs.h"
 #include "host/git-leads.h"
 #include "host/obeyed-names.h"
@@ -136,16 +137,57 @@ static bool is_tracked(struct host *h, const char *rel)
 	return false;
 }
 
+/* ---- what is there before the run ---- */
+
+struct whole {
+	struct contents *contents;
+	const char *rel;
+};
+
+static enum walk_next remember_inner(void *ctx, const struct walk_entry *entry)
+{
+	const struct whole *whole = ctx;
+	const struct obeyed *o = obeyed_find(path_join(whole->rel, entry->rel), entry->is_dir);
+
+	if (!entry->is_dir)
+		contents_remember(whole->contents, walk_dir(entry), entry->name);
+	return o && o->how == OBEYED_OPEN ? WALK_SKIP : WALK_ON;
+}
+
+/* All that is in a directory that is obeyed as a whole. The report tells what is unseen. */
+static void remember_whole(struct host *h, const char *rel)
+{
+	struct whole whole = { h->contents, rel };
+	struct fault ignored = { 0 };
+
+	(void)walk_tree(&(struct walk_how){ .root = path_join(h->workspace.real, rel),
+				.visit = remember_inner,
+				.ctx = &whole },
+		&ignored);
+}
+
+/* For the report at the end: run/found.c */
+static void remember_for_report(struct search *s, const struct walk_entry *entry)
+{
+	const bool needed = contents_are_needed(s->h->contents, entry);
+
+	git_dirs_gather(entry, &s->repos);
+	if (needed && !entry->is_dir)
+		contents_remember(s->h->contents, walk_dir(entry), entry->name);
+	if (!entry->is_dir || !planted_could_be(entry->rel))
+		return;
+	vec_push(&s->h->known, ((struct known){ mem_strdup(entry->rel), entry->inode }));
+	if (needed && strcmp(entry->name, ".git") != 0)
+		remember_whole(s->h, entry->rel);
+}
+
 static enum walk_next visit_entry(void *ctx, const struct walk_entry *entry)
 {
 	struct search *s = ctx;
 	const struct pattern *p = decide(&s->hide, entry->rel);
 
-	if (!s->overlay && entry->is_dir && planted_could_be(entry->rel))
-		vec_push(&s->h->known,
-			((struct known){ mem_strdup(entry->rel), entry->inode }));
 	if (!s->overlay)
-		git_dirs_gather(entry, &s->repos);
+		remember_for_report(s, entry);
 	if (p && !(p->ours && !entry->is_dir && is_tracked(s->h, entry->rel))) {
 		add_found(s->h, RULE_HIDE, p, entry->rel);
 		return WALK_SKIP;
@@ -550,6 +592,7 @@ int survey_rules(const struct request *r, struct host *h, struct fault *f)
 		rc = check_back(h, RULE_HIDE, &s.hide, f);
 	if (rc < 0)
 		return rc;
+	h->contents = mem_alloc(sizeof(*h->contents));
 	survey_list(h, h->workspace.real, NULL, NULL, &there);
 	rc = add_named(h, &there, RULE_PROTECT, &s.protect, f);
 	if (rc < 0)

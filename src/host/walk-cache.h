@@ -8,9 +8,10 @@
  *
  * What the cache cannot see, and why that is no hole:
  *
- * - A file that is changed in place: the times of its directory stay. No walk takes more than
- *   names, types and inode numbers from the cache; whoever wants to know whether a file
- *   changed looks at the file itself, each time.
+ * - A file that is changed in place, by write(2) or by a store to a mapped page: the times of
+ *   its directory stay. No walk takes more than names, types and inode numbers from the cache;
+ *   whoever wants to know whether a file changed looks at the file itself, each time, and
+ *   host/contents.h does where the file's own times are not enough.
  * - A change that leaves no trace in the times of the directory. To make, remove, rename or
  *   replace a name sets the directory's ctime to the present. No call sets a ctime, so a
  *   box cannot set it back: utimensat(2) sets the mtime, and the ctime to the present.
@@ -22,6 +23,8 @@
  * - A mount: what is on another device than the root is read each time.
  * - A clock that is set back could bring a ctime again. No box can set it; a cache that is
  *   from the future is not used.
+ * - A power cut on a file system without a journal, which may bring back a directory's old
+ *   times with its new names. No box makes one.
  * - File systems whose ctime others make up (FUSE, NFS, 9p): there is no cache on those, only
  *   on a list of local ones.
  *

@@ -48,8 +48,9 @@ struct walk {
 	char *entries;
 
 	/* The directory that is looked at. */
-	int dir;       /* a descriptor of it, or -1: not needed yet */
-	char *rel;     /* its path, and after it that of the entry that is visited */
+	int dir;   /* a descriptor of it, or -1: not needed yet */
+	char *rel; /* its path, and after it that of the entry that is visited */
+	dev_t dev;
 	size_t prefix; /* how much of that is the directory's, with the slash */
 	uint32_t index;
 };
@@ -82,6 +83,11 @@ int walk_dir(const struct walk_entry *e)
 	w->dir = fd_open2(w->root, rel, O_PATH | O_DIRECTORY | O_CLOEXEC,
 		RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 	return w->dir;
+}
+
+dev_t walk_dev(const struct walk_entry *e)
+{
+	return e->walk->dev;
 }
 
 bool walk_has(const struct walk_entry *e, const char *name)
@@ -241,6 +247,7 @@ static int read_record(struct walk *w, const struct todo *t, struct fault *f)
 
 	if (rc <= 0)
 		return rc;
+	w->dev = st.st_dev;
 	/* First its times: what changes while it is read has later ones. */
 	if (fstat(fd, &st) < 0)
 		return fault_set(f, errno, "look at '%s/%s'", str_visible(w->how->root),
@@ -279,6 +286,7 @@ static bool copy_record(struct walk *w, const struct todo *t)
 		     : fstat(w->root, &st)) < 0 ||
 		!walk_cache_holds(&w->cache, d, &st))
 		return false;
+	w->dev = st.st_dev;
 	copy = *d;
 	copy.first = (uint32_t)found->items.n;
 	copy.names = (uint32_t)found->names.len;

@@ -12,6 +12,7 @@
 #define HOST_WALK_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct fault;
 struct walk;
@@ -31,6 +32,9 @@ typedef enum walk_next walk_visit(void *ctx, const struct walk_entry *entry);
 
 /* A descriptor of the directory that the entry is in, for fstatat(2); -1 and errno. */
 int walk_dir(const struct walk_entry *entry);
+
+/* The device that this directory is on. */
+dev_t walk_dev(const struct walk_entry *entry);
 
 /* Is there an entry of that name beside it? Only of names that the filter wants. */
 bool walk_has(const struct walk_entry *entry, const char *name);

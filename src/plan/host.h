@@ -101,6 +101,7 @@ struct host {
 
 	struct git_settings *git_user; /* the user's own git configuration */
 	struct git_seen *git;          /* the contents of git directories: host/git-dirs.h */
+	struct contents *contents;     /* host/contents.h */
 
 	/* A linked worktree's repository lives elsewhere; NULL when there is none. */
 	const char

@@ -152,6 +152,7 @@ struct plan {
 	known_vec known;           /* as in struct host; neither shown nor hashed */
 	name_vec tracked;          /* the same */
 	struct git_seen *git;      /* the same */
+	struct contents *contents; /* the same */
 };
 
 /* The frame of a request. Uses only uid, gid, ram and watches of the host. */

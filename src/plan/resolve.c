@@ -233,6 +233,7 @@ int plan_resolve(const struct request *r, const struct host *h, struct plan *ret
 	p.known = h->known;
 	p.tracked = h->tracked;
 	p.git = h->git;
+	p.contents = h->contents;
 	vec_each(notice, &r->notices)
 		vec_push(&p.notices, *notice);
 	vec_each(notice, &h->notices)

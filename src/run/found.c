@@ -4,9 +4,11 @@
  * A directory is new if the survey did not see this inode at this path; a file has changed if
  * its ctime is new. A box can forge neither: a directory that was filled under another name and
  * then moved has an inode that the survey did not see at this path, and nothing sets a ctime
- * back. Contents are not read: this is a report, not a verdict.
+ * back. Where a write may leave the ctime as it is, contents are compared (host/contents.h).
+ * This is a report, not a verdict.
  */
 #include "run/found.h"
+#include "host/contents.h"
 #include "host/git-dirs.h"
 #include "host/walk.h"
 #include "box/stub.h"
@@ -176,6 +178,32 @@ static enum walk_next visit_dir(struct search *s, const struct walk_entry *e)
 	return !strcmp(e->name, ".git") ? WALK_SKIP : WALK_ON;
 }
 
+/* Read-only in the box, or not there at all? The last match is the deepest. */
+static bool is_shielded(const struct plan *p, const char *path)
+{
+	for (size_t i = p->places.n; i-- > 0;) {
+		const struct place *in = &p->places.v[i];
+
+		if (in->source && path_within(path, in->source))
+			return in->kind == PLACE_PROTECT || in->kind == PLACE_HIDE;
+	}
+	return false;
+}
+
+/* The same time and other contents. The survey has not looked into node_modules. */
+static bool differs(struct search *s, const struct walk_entry *e)
+{
+	struct stat st;
+
+	return s->plan->contents && contents_are_needed(s->plan->contents, e) &&
+		!stub_is_known(e->type, e->inode) && !is_below(e->rel, "node_modules") &&
+		!is_shielded(s->plan, path_join(s->plan->workspace, e->rel)) &&
+		walk_dir(e) >= 0 &&
+		fstatat(walk_dir(e), e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		!stub_seen(&st, walk_dir(e), e->name) &&
+		contents_differ(s->plan->contents, walk_dir(e), e->name, &st);
+}
+
 static enum walk_next visit_entry(void *ctx, const struct walk_entry *e)
 {
 	struct planted what = { 0 };
@@ -184,9 +212,10 @@ static enum walk_next visit_entry(void *ctx, const struct walk_entry *e)
 	git_dirs_gather(e, &s->repos);
 	if (e->is_dir)
 		return visit_dir(s, e);
-	if (!planted_obeyed(e->rel, false, &what) && !git_obeys(e, &what))
-		return WALK_ON;
-	return changed(s, e) ? report(s, e, &what) : WALK_ON;
+	if (planted_obeyed(e->rel, false, &what))
+		return changed(s, e) || differs(s, e) ? report(s, e, &what) : WALK_ON;
+	/* host/git-dirs.c compares the contents of these. */
+	return git_obeys(e, &what) && changed(s, e) ? report(s, e, &what) : WALK_ON;
 }
 
 /*

@@ -241,3 +241,25 @@ def test_watches_of_the_host(project):
     script = f"cat {path}; echo 99999999 >{path}; cat {path}"
     done = lib.box("sh", "-c", script)
     assert done.stdout.split() == [b"%d" % half] * 2
+
+
+TERMINALS = """
+import errno, os
+n = 0
+try:
+    while n < 300:
+        os.openpty()
+        n += 1
+    print(n)
+except OSError as error:
+    print(n, errno.errorcode[error.errno])
+"""
+
+
+def test_terminals_of_the_machine(project):
+    """The kernel has 4,096 for everybody: a box gets 256, its own terminal among them."""
+    program = [lib.PYTHON, "-c", TERMINALS]
+    assert lib.succeeded(lib.box(*program)) == b"256 ENOSPC\n"
+    child = lib.terminal([*box_command(), *program])
+    assert lib.finish(child) == 0 and b"255 ENOSPC" in child.before
+    assert lib.succeeded(lib.execute(program)) == b"300\n", "the control"

@@ -5,6 +5,7 @@ what that program then does on the host. The control is the same attack without 
 """
 
 import os
+import subprocess
 
 import lib
 import pytest
@@ -354,3 +355,57 @@ def test_link_of_the_home_that_is_no_configuration(project, home):
     lib.succeeded(lib.box("sh", "-c", "echo x >notes; echo x >made"))
     assert (project / "notes").read_text() == "x\n"
     assert (project / "made").exists()
+
+
+# ---- a write that leaves the times as they are ----------------------------------------------
+
+# A page that was read before it is written: on tmpfs the kernel does not hear of the store.
+STORE = """
+import mmap, os, sys
+for path in sys.argv[1:]:
+    before = os.stat(path)
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as page:
+        page[0]
+        page[0:1] = b"#"
+    print(path, os.stat(path).st_ctime_ns == before.st_ctime_ns)
+"""
+STORED = [
+    "CLAUDE.md", "sub/.envrc", "sub/.vscode/settings.json", "sub/.vscode/x/y", ".husky/pre-commit",
+    "bare/hooks/pre-commit", ".git/rebase-merge/git-rebase-todo",
+]  # fmt: skip
+
+
+@pytest.mark.skipif(not lib.ROOT, reason="needs root")
+@pytest.mark.parametrize("kind", ["tmpfs", "other"])
+def test_store_to_a_mapped_page_is_reported(place, kind):
+    """Where times do not tell of it, contents do; and a run that changes nothing is quiet."""
+    work = lib.make_dir(place / "work")
+    if kind == "tmpfs":
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"uid={lib.UID}", "none", work], check=True)
+    try:
+        lib.git("init", "-q", cwd=work)
+        lib.git("init", "-q", "--bare", str(work / "bare"), cwd=work)
+        for name in [*STORED, "node_modules/a/.npmrc", ".claude/settings.json"]:
+            lib.make_file(work / name, "text\n")
+        lib.make_file(work / "closed/.envrc", "text\n", mode=0)
+        lib.make_file(work / "large/.envrc", "x" * (1 << 20))
+        lib.settle()
+        quiet = lib.box("true", cwd=work)
+        assert lib.succeeded(quiet) == b"" and not quiet.stderr, quiet
+        done = lib.box(lib.PYTHON, "-c", STORE, *STORED, "large/.envrc", cwd=work)
+        same = lib.succeeded(done).decode().split()[1::2]
+        assert kind == "other" or set(same) == {"True"}, "the kernel tells of it by now"
+        said = done.stderr.decode()
+        for name in STORED:
+            assert name in said or f"{os.path.dirname(name)}  (" in said, (name, said)
+        assert "large/.envrc" in said and "closed" not in said and "node_modules" not in said
+        assert not lib.box("true", cwd=work).stderr
+        # An old file below a directory that got another name: known by its inode.
+        rename = "mv sub old; python3 -c \"$0\" old/.envrc; mv old sub"
+        lib.make_file(work / "sub/.envrc", "other\n")
+        lib.settle()
+        done = lib.box("sh", "-c", rename, STORE, cwd=work)
+        assert b"sub/.envrc" in done.stderr, done
+    finally:
+        if kind == "tmpfs":
+            subprocess.run(["umount", "-l", work], check=True)

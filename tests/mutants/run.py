@@ -33,8 +33,8 @@ REPO = pathlib.Path(__file__).resolve().parent.parent.parent
 WHERE = pathlib.Path(os.environ.get("CARREL_MUTANTS", "/tmp/carrel-mutants"))
 TREE, BUILD = WHERE / "tree", WHERE / "build"
 ENOUGH = 0.95
-# A mutant may make a test wait for ever, which is one way to be noticed.
-SECONDS = 300
+# A mutant may make a test wait for ever, which is one way to be noticed. A build only takes long.
+SECONDS, BUILD_SECONDS = 300, 3600
 
 
 def copy_tree():
@@ -58,7 +58,7 @@ def copy_tree():
         path.chmod(0o755)
 
 
-def quietly(argv, **how):
+def quietly(argv, seconds=SECONDS, **how):
     """Run to the end; the exit code, or None for one that had to be stopped."""
     env = dict(os.environ, CCACHE_NOHASHDIR="1", PYTHONDONTWRITEBYTECODE="1",
                CARREL=str(BUILD / "carrel"))
@@ -67,7 +67,7 @@ def quietly(argv, **how):
         log.flush()
         try:
             return subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                  timeout=SECONDS, env=env, check=False, **how).returncode
+                                  timeout=seconds, env=env, check=False, **how).returncode
         except subprocess.TimeoutExpired:
             return None
 
@@ -75,7 +75,8 @@ def quietly(argv, **how):
 def build(tests):
     """The program, and of the unit tests those that are asked for."""
     units = [f"tests/unit/test_{t.removeprefix('unit/')}" for t in tests if t.startswith("unit/")]
-    return quietly(["ninja", "-C", BUILD, "carrel", "tests/unit/print-root", *units]) == 0
+    ninja = ["ninja", "-C", BUILD, "carrel", "tests/unit/print-root", *units]
+    return quietly(ninja, BUILD_SECONDS) == 0
 
 
 def passes(tests):

@@ -41,6 +41,8 @@ call("fchmodat: another argument", "IF_ANY_BIT(2, 04000,", "IF_ANY_BIT(1, 04000,
 call("btrfs snapshot v2 by another number", "0x50009417u", "0x50009416u")
 call("btrfs snapshot", "IF_EQUAL(1, SNAP_CREATE, VERDICT_ERRNO(EPERM)),", "")
 call("btrfs subvolume v2", "IF_EQUAL(1, SUBVOL_CREATE_V2, VERDICT_ERRNO(EPERM)),", "")
+call("blocks moved between files of ext4", "IF_EQUAL(1, EXT4_MOVE_EXT, VERDICT_ERRNO(EPERM)),", "")
+call("blocks moved between files of xfs", "0xc0c0586du", "0xc0c0586eu")
 call("UDP-Lite", "IF_EQUAL(2, IPPROTO_UDP, VERDICT_ALLOW),",
      "IF_EQUAL(2, IPPROTO_UDP, VERDICT_ALLOW), IF_EQUAL(2, 136, VERDICT_ALLOW),")
 call("DCCP", "IF_EQUAL(2, IPPROTO_TCP, VERDICT_ALLOW),",
@@ -122,6 +124,8 @@ mutant("open files of the user", "box/native/rlimits.c",
 mutant("inotify instances of the user", "box/native/mount.c",
        '"sys/user/max_inotify_instances", "64"', '"sys/user/max_inotify_instances", "100000"',
        "tests/escape/test_counters.py::test_a_box_leaves_some")
+mutant("terminals of the machine", "box/native/mount.c", '{ "max", "256" },', "",
+       "tests/escape/test_counters.py::test_terminals_of_the_machine")
 mutant("user namespaces", "box/native/mount.c", '"sys/user/max_user_namespaces", "0"',
        '"sys/user/max_user_namespaces", "10"', KERNEL + "test_user_namespaces_are_used_up")
 

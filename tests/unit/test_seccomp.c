@@ -403,6 +403,9 @@ static const struct call calls[] = {
 	IOCTL(0x50009417, REFUSE(EPERM)),   /* SNAP_CREATE_V2 */
 	IOCTL(0x5000940e, REFUSE(EPERM)),   /* SUBVOL_CREATE */
 	IOCTL(0x50009418, REFUSE(EPERM)),   /* SUBVOL_CREATE_V2 */
+	IOCTL(0xc028660f, REFUSE(EPERM)),   /* EXT4_IOC_MOVE_EXT */
+	IOCTL(0xc0c0586d, REFUSE(EPERM)),   /* XFS_IOC_SWAPEXT */
+	IOCTL(0xc020f509, REFUSE(EPERM)),   /* F2FS_IOC_MOVE_RANGE */
 	IOCTL(0x7750009417, REFUSE(EPERM)), /* the same, with bits that the kernel drops */
 	IOCTL(0xffffffff50009418, REFUSE(EPERM)), /* as a signed int is passed */
 	IOCTL(0x40049409, ALLOW),                 /* FICLONE, which cp(1) uses */

@@ -561,11 +561,16 @@ static int put_overlay(struct tree *t, const struct place *place, struct fault *
 	return mount < 0 ? mount : attach_on(t, mount, target, place, f);
 }
 
+/*
+ * The kernel counts terminals for the whole machine: 4,096 by default, of which the last 1,024
+ * are the host's own. A box gets a part of them.
+ */
 static int put_pts(struct tree *t, const struct place *place, struct fault *f)
 {
 	static const struct option options[] = {
 		{ "ptmxmode", "0666" },
 		{ "mode", "0620" },
+		{ "max", "256" },
 		{ 0 },
 	};
 	int mount = fd_later(&t->later,
