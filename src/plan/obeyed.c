@@ -13,6 +13,18 @@ enum { FILE_ = false, DIR_ = true };
 #define OPEN     OBEYED_OPEN
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
+#define LEFTHOOK_ROW(name)                                                   \
+	{                                                                    \
+		name, FILE_, REPORTED, "lefthook",                           \
+			"runs what it names, where its hooks are installed", \
+			"https://lefthook.dev/configuration/"                \
+	}
+#define LEFTHOOK(end)                                                                       \
+	LEFTHOOK_ROW("lefthook." end), LEFTHOOK_ROW(".lefthook." end),                      \
+		LEFTHOOK_ROW(".config/lefthook." end), LEFTHOOK_ROW("lefthook-local." end), \
+		LEFTHOOK_ROW(".lefthook-local." end),                                       \
+		LEFTHOOK_ROW(".config/lefthook-local." end)
+
 /* An entry inside another stands after it. */
 const struct obeyed obeyed_all[] = {
 	{ ".claude", DIR_, KEPT, "Claude Code",
@@ -98,6 +110,32 @@ const struct obeyed obeyed_all[] = {
 		"cli-hooks-reference" },
 	{ ".github/copilot", DIR_, GATED, "Copilot CLI", "obeys its settings",
 		"https://docs.github.com/en/copilot/reference/hooks-reference" },
+	{ ".github/agents", DIR_, REPORTED, "Copilot", "offers its agents, with their servers",
+		"https://docs.github.com/en/copilot/reference/custom-agents-configuration" },
+	{ ".github/skills", DIR_, REPORTED, "Copilot", "offers its skills to the model",
+		"https://docs.github.com/en/copilot/concepts/agents/about-agent-skills" },
+	{ ".amazonq", DIR_, GATED, "Amazon Q", "runs the hooks and servers of its agents",
+		"https://aws.github.io/amazon-q-developer-cli/print.html" },
+	{ ".junie", DIR_, GATED, "Junie", "starts the servers it names",
+		"https://www.jetbrains.com/help/junie/model-context-protocol-mcp.html" },
+	{ ".augment", DIR_, GATED, "Augment", "runs its hooks and starts the servers it names",
+		"https://docs.augmentcode.com/cli/hooks" },
+	{ ".kilo", DIR_, GATED, "Kilo Code", "starts the servers it names",
+		"https://kilo.ai/docs/automate/mcp/using-in-kilo-code" },
+	{ ".kilocode", DIR_, GATED, "Kilo Code", "starts the servers it names",
+		"https://kilo.ai/docs/automate/mcp/using-in-kilo-code" },
+	{ "kilo.jsonc", FILE_, GATED, "Kilo Code", "starts the servers it names",
+		"https://kilo.ai/docs/automate/mcp/using-in-kilo-code" },
+	{ "crush.json", FILE_, GATED, "Crush",
+		"runs the hooks, servers and $(commands) it names",
+		"https://github.com/charmbracelet/crush, README and docs/config" },
+	{ ".crush.json", FILE_, GATED, "Crush",
+		"runs the hooks, servers and $(commands) it names",
+		"https://github.com/charmbracelet/crush, README and docs/config" },
+	{ ".openhands", DIR_, GATED, "OpenHands", "runs its setup.sh",
+		"https://docs.openhands.dev/openhands/usage/customization/repository" },
+	{ ".roomodes", FILE_, REPORTED, "Roo Code", "obeys its modes",
+		"https://docs.roocode.com/features/custom-modes" },
 	{ ".aider.conf.yml", FILE_, GATED, "aider", "runs the commands it names",
 		"https://aider.chat/docs/config/aider_conf.html" },
 	{ ".vscode", DIR_, KEPT, "VS Code and its kin", "obey its settings and run its tasks",
@@ -134,6 +172,15 @@ const struct obeyed obeyed_all[] = {
 	{ ".dir-locals.el", FILE_, GATED, "Emacs", "obeys it, and asks before it runs anything",
 		"https://www.gnu.org/software/emacs/manual/html_node/emacs/"
 		"Directory-Variables.html" },
+	{ ".dir-locals-2.el", FILE_, GATED, "Emacs",
+		"obeys it, and asks before it runs anything",
+		"https://www.gnu.org/software/emacs/manual/html_node/emacs/"
+		"Directory-Variables.html" },
+	{ ".vim/coc-settings.json", FILE_, REPORTED, "Vim and Neovim",
+		"start the servers it names, with coc.nvim",
+		"https://github.com/neoclide/coc.nvim, coc-configuration" },
+	{ "rust-analyzer.toml", FILE_, REPORTED, "rust-analyzer", "runs the commands it names",
+		"https://rust-analyzer.github.io/book/configuration" },
 	{ "*.sublime-project", FILE_, REPORTED, "Sublime Text",
 		"obeys its settings and build systems",
 		"https://www.sublimetext.com/docs/projects.html" },
@@ -156,6 +203,9 @@ const struct obeyed obeyed_all[] = {
 		"https://mise.jdx.dev/configuration.html" },
 	{ ".mise", DIR_, GATED, "mise", "runs its hooks and tasks, once it was trusted",
 		"https://mise.jdx.dev/configuration.html" },
+	{ "mise/config.toml", FILE_, GATED, "mise",
+		"runs its hooks and tasks, once it was trusted",
+		"https://mise.jdx.dev/configuration.html" },
 	{ ".config/mise.toml", FILE_, GATED, "mise",
 		"runs its hooks and tasks, once it was trusted",
 		"https://mise.jdx.dev/configuration.html" },
@@ -165,12 +215,22 @@ const struct obeyed obeyed_all[] = {
 		"starts the agents it names, once it was approved", "carrel(7)" },
 	{ ".pre-commit-config.yaml", FILE_, REPORTED, "pre-commit",
 		"runs what it names, where its hook is installed", "https://pre-commit.com/" },
-	{ "lefthook.yml", FILE_, REPORTED, "lefthook",
-		"runs what it names, where its hooks are installed",
-		"https://lefthook.dev/configuration/" },
-	{ ".lefthook.yml", FILE_, REPORTED, "lefthook",
-		"runs what it names, where its hooks are installed",
-		"https://lefthook.dev/configuration/" },
+	/* One of a family, with the settings of one person beside it. */
+	LEFTHOOK("yml"),
+	LEFTHOOK("yaml"),
+	LEFTHOOK("toml"),
+	LEFTHOOK("json"),
+	LEFTHOOK("jsonc"),
+	{ ".lefthook", DIR_, REPORTED, "lefthook", "runs the scripts in it",
+		"https://lefthook.dev/configuration/source_dir/" },
+	{ ".lefthook-local", DIR_, REPORTED, "lefthook", "runs the scripts in it",
+		"https://lefthook.dev/configuration/source_dir_local/" },
+	{ "prek.toml", FILE_, REPORTED, "pre-commit",
+		"runs what it names, where its hook is installed, as prek",
+		"https://prek.j178.dev/configuration/" },
+	{ ".overcommit.yml", FILE_, REPORTED, "overcommit",
+		"runs what it names, once it was signed",
+		"https://github.com/sds/overcommit, README" },
 	{ ".husky", DIR_, REPORTED, "git", "runs it where core.hooksPath says so",
 		"https://typicode.github.io/husky/" },
 	{ ".githooks", DIR_, REPORTED, "git", "runs it where core.hooksPath says so",
@@ -207,6 +267,10 @@ const struct obeyed obeyed_all[] = {
 		"the manual of rope, Configuration" },
 	{ ".Rprofile", FILE_, REPORTED, "R", "runs it when it starts there",
 		"the R manual, help(Startup)" },
+	{ ".pdbrc", FILE_, REPORTED, "pdb", "runs it when it starts there",
+		"https://docs.python.org/3/library/pdb.html" },
+	{ ".ocamlinit", FILE_, REPORTED, "OCaml", "runs it when its toplevel starts there",
+		"https://ocaml.org/manual/toplevel.html" },
 	{ ".irbrc", FILE_, REPORTED, "irb", "runs it when it starts there",
 		"the manual of IRB, Configuration File" },
 	{ ".pryrc", FILE_, REPORTED, "Pry", "runs it when it starts there",
@@ -240,6 +304,14 @@ const struct obeyed obeyed_all[] = {
 	{ ".github/copilot-instructions.md", FILE_, TOLD, "Copilot", "reads it as instructions",
 		"https://docs.github.com/en/copilot/how-tos/configure-custom-instructions/"
 		"add-repository-instructions" },
+	{ "CRUSH.md", FILE_, TOLD, "Crush", "reads it as instructions",
+		"https://github.com/charmbracelet/crush, README" },
+	{ ".goosehints", FILE_, TOLD, "Goose", "reads it as instructions",
+		"https://block.github.io/goose/docs/guides/using-goosehints" },
+	{ ".augment-guidelines", FILE_, TOLD, "Augment", "reads it as instructions",
+		"https://docs.augmentcode.com/cli/rules" },
+	{ ".aiassistant", DIR_, TOLD, "AI Assistant of JetBrains", "reads it as instructions",
+		"https://www.jetbrains.com/help/ai-assistant/configure-project-rules.html" },
 	{ "CONVENTIONS.md", FILE_, TOLD, "aider", "reads it as instructions",
 		"https://aider.chat/docs/usage/conventions.html" },
 	{ ".github/instructions", DIR_, TOLD, "Copilot", "reads it as instructions",
