@@ -2,13 +2,15 @@
 # test.sh - build carrel in all its variants and pass all tests
 #
 #	./test.sh		everything
-#	./test.sh quick		no sanitizers, no fuzzing
+#	./test.sh quick		no sanitizers, no fuzzing, no other kernels
 #	./test.sh PART...	unit layers golden cli limits report real clients eval matrix net escape tripwire
-#				degrade fault asan fuzz demo builds shell
+#				degrade fault vm asan fuzz demo builds shell
 #
 # As root on Debian it installs the packages that are missing; as anybody else it says which.
 # The clients and the JavaScript tools that are tested are installed with npm by tests/install.sh
-# and kept (1.2 GB); with CARREL_NO_CLIENTS=1 these tests are skipped.
+# and kept (1.2 GB); with CARREL_NO_CLIENTS=1 these tests are skipped. The part `vm` boots Debian's
+# kernels 6.1 and 6.12 in QEMU; they are unpacked and kept in the same way (0.8 GB), and with
+# CARREL_NO_VM=1 the part says that it did nothing.
 # Whole-program tests run as a normal user either way. Started by root, four groups of parts run
 # at once, each with a user of its own, because most tests wait more than they work. A group's
 # output is shown when it has ended. The builds stay in build-test/, build-asan/,
@@ -23,7 +25,7 @@ here=$(pwd)
 
 group_1='unit layers golden cli limits report'
 group_2='net clients eval matrix degrade fault'
-group_3='asan fuzz'
+group_3='vm asan fuzz'
 group_4='escape tripwire real demo builds shell'
 parts="$group_1 $group_2 $group_3 $group_4"
 fuzz_seconds=${FUZZ_SECONDS:-5}
@@ -42,7 +44,8 @@ packages='gcc libc6-dev meson ninja-build pkg-config libseccomp-dev libmd-dev li
 	python3-pytest python3-pexpect python3-jsonschema mandoc bash zsh fish git gdb tmux vim
 	less procps sqlite3 strace systemd bindfs openssh-client openssh-server socat iproute2 bubblewrap
 	util-linux bsdextrautils make tar xz-utils curl wget openssl postgresql golang-go
-	cargo rsync ripgrep mypy python3-dotenv chromium'
+	cargo rsync ripgrep mypy python3-dotenv chromium
+	qemu-system-x86 busybox-static cpio kmod e2fsprogs'
 
 say() {
 	printf '%s\n' "$*"
@@ -96,6 +99,12 @@ get_tools() {
 	CARREL_TOOLS=$(timeout -k 10 1500 tests/install.sh tools 2>"$work/log") ||
 		{ cat "$work/log"; fail 'cannot install the tools (CARREL_NO_CLIENTS=1: without)'; }
 	export CARREL_TOOLS
+}
+
+get_kernels() {
+	CARREL_KERNELS=$(timeout -k 10 900 tests/install.sh kernels 2>"$work/log") ||
+		{ cat "$work/log"; fail 'cannot get the kernels (CARREL_NO_VM=1: without)'; }
+	export CARREL_KERNELS
 }
 
 # ---- building ---------------------------------------------------------------------------
@@ -263,6 +272,18 @@ part_net() {
 	python_tests net "$test_build" tests/net
 }
 
+# The same tests on other kernels, as a normal user with a part of the cgroup v2 tree.
+part_vm() {
+	if [ "${CARREL_NO_VM-}" = 1 ]; then
+		say 'vm        not run: CARREL_NO_VM=1'
+		return 0
+	fi
+	get_kernels
+	build_test
+	run tests/vm/run.sh "$test_build" "$CARREL_KERNELS"
+	count vm "$code" "$(of passed)" $(($(of failed) + $(of error))) "$(of skipped)"
+}
+
 part_asan() {
 	get_clients
 	build_asan
@@ -357,7 +378,7 @@ part_shell() {
 
 run_part() {
 	case $1 in
-	unit | layers | clients | eval | matrix | net | asan | fuzz | demo | builds | shell)
+	unit | layers | clients | eval | matrix | net | vm | asan | fuzz | demo | builds | shell)
 		"part_$1"
 		;;
 	golden | cli | limits | report | real | escape | tripwire | degrade | fault)

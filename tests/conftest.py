@@ -100,6 +100,8 @@ def project(place, template):
 
 @pytest.fixture(scope="session")
 def _attack():
+    if "CARREL_TEST_ATTACK" in os.environ:
+        return os.environ["CARREL_TEST_ATTACK"]
     path = lib.root() / "attack"
     source = lib.REPO / "tests" / "escape" / "attack.c"
     subprocess.run(["cc", "-O1", "-static", "-pthread", "-o", path, source], check=True)

@@ -25,7 +25,7 @@ ROOT = os.getuid() == 0
 UID = int(os.environ.get("CARREL_TEST_UID", "12345")) if ROOT else os.getuid()
 GID = UID if ROOT else os.getgid()
 # Generous: a stuck test must end, a slow machine must not fail.
-TIMEOUT = float(os.environ.get("CARREL_TEST_TIMEOUT", "60"))
+TIMEOUT = float(os.environ.get("CARREL_TEST_TIMEOUT", "150"))
 PYTHON = "/usr/bin/python3"
 # The ABI of this kernel's Landlock; 6 came with Linux 6.12, and Debian 12's own has 2.
 LANDLOCK = ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1)
@@ -75,7 +75,7 @@ def remove(path):
         if not os.path.islink(name):
             os.chmod(name, 0o700)
         if function in (os.scandir, os.open):
-            shutil.rmtree(name)
+            shutil.rmtree(name, onerror=again)
         else:
             function(name)
 

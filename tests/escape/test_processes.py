@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import pathlib
 import pty
 import shutil
 import signal
@@ -193,8 +194,8 @@ def test_typing_into_the_hosts_terminal(streams):
     assert terminal.pending() == 0
     terminal.run(["./attack", *words], ("stdin", *streams))
     # Since Linux 6.2 a machine may have TIOCSTI turned off for all.
-    with open("/proc/sys/dev/tty/legacy_tiocsti", encoding="ascii") as file:
-        assert terminal.pending() > 0 or file.read().strip() == "0"
+    switch = pathlib.Path("/proc/sys/dev/tty/legacy_tiocsti")
+    assert terminal.pending() > 0 or switch.read_text().strip() == "0"
     terminal.close()
 
 

@@ -89,38 +89,62 @@ static int no_overlay(const struct place *place, struct fault *f)
 		"directory on ext4, xfs or btrfs, or from Linux 6.6 on tmpfs.");
 }
 
-static int make_overlay(const struct place *place, struct fds *fds, struct fault *f)
+/*
+ * userxattr: the other attributes need root. With an index, overlayfs would refuse a layer
+ * whose last box is just ending. A layer of the workspace is mounted once: volatile saves a
+ * sync of the whole file system at the end, and one for each file that is copied up.
+ */
+static int set_options(int fs, const struct place *place)
+{
+	int rc = sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL);
+
+	if (rc == 0)
+		rc = sys_fsconfig(fs, FSCONFIG_SET_STRING, "index", "off");
+	if (rc == 0 && place->layer)
+		rc = sys_fsconfig(fs, FSCONFIG_SET_FLAG, "volatile", NULL);
+	return rc;
+}
+
+/*
+ * Since Linux 6.6 overlayfs writes an identifier into the upper directory, where nobody needs
+ * it, unless uuid=null. Before Linux 6.5 it collects options, and refuses an unknown one at
+ * the end.
+ */
+static int create(const struct place *place, const struct fds *lowers, int upper, int work,
+	const char *uuid, struct fault *f)
 {
 	auto_close int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
+	int rc = fs < 0 ? no_overlay(place, f) : set_lowers(fs, lowers, f);
+
+	if (rc < 0)
+		return rc;
+	if (uuid)
+		(void)sys_fsconfig(fs, FSCONFIG_SET_STRING, "uuid", uuid);
+	if (set_layer(fs, "upperdir", upper) < 0 || set_layer(fs, "workdir", work) < 0 ||
+		set_options(fs, place) < 0 ||
+		sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
+		return no_overlay(place, f);
+	return take_fd(&fs);
+}
+
+static int make_overlay(const struct place *place, struct fds *fds, struct fault *f)
+{
+	auto_close int fs = -1;
+	struct fds lowers;
 	int upper, work, mount, rc = 0;
 
-	if (fs < 0)
-		return no_overlay(place, f);
 	for (size_t i = 0; rc >= 0 && place->lowers[i]; i++)
 		rc = open_layer(fds, place->lowers[i], f);
-	if (rc >= 0)
-		rc = set_lowers(fs, fds, f);
+	lowers = *fds;
 	upper = rc < 0 ? rc : open_layer(fds, place->source, f);
 	work = upper < 0 ? upper : open_layer(fds, place->work, f);
 	if (work < 0)
 		return work;
-	/*
-	 * Otherwise overlayfs writes it into the upper directory, where nobody needs it. Since
-	 * Linux 6.6.
-	 */
-	(void)sys_fsconfig(fs, FSCONFIG_SET_STRING, "uuid", "null");
-	/*
-	 * userxattr: the other attributes need root. With an index, overlayfs would refuse a
-	 * layer whose last box is just ending.
-	 * A layer of the workspace is mounted once: volatile saves a sync of the whole file
-	 * system at the end, and one for each file that is copied up.
-	 */
-	if (set_layer(fs, "upperdir", upper) < 0 || set_layer(fs, "workdir", work) < 0 ||
-		sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL) < 0 ||
-		sys_fsconfig(fs, FSCONFIG_SET_STRING, "index", "off") < 0 ||
-		(place->layer && sys_fsconfig(fs, FSCONFIG_SET_FLAG, "volatile", NULL) < 0) ||
-		sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
-		return no_overlay(place, f);
+	fs = create(place, &lowers, upper, work, "null", &(struct fault){ 0 });
+	if (fs < 0)
+		fs = create(place, &lowers, upper, work, NULL, f);
+	if (fs < 0)
+		return fs;
 	mount = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	return mount < 0 ? fault_set(f, errno, "mount an overlay") : mount;
 }
