@@ -128,6 +128,54 @@ def test_toolchains_of_the_home(project, home):
     assert lib.snapshot(home) != before
 
 
+# What a tool keeps beside its programs, in the same directory of the home, and is secret.
+BESIDE = {
+    ".pub-cache/bin": ".pub-cache/credentials.json",
+    ".nimble/bin": ".nimble/github_api_token",
+    ".luarocks/bin": ".luarocks/upload_config.lua",
+    ".conda/envs/a/bin": ".conda/token",
+    ".gem/ruby/3.1.0/bin": ".gem/credentials",
+    "bin": "notes",
+}
+
+
+def test_toolchains_without_their_secrets(project, home):
+    for programs, secret in BESIDE.items():
+        lib.make_file(home / programs / f"x{len(programs)}", "#!/bin/sh\necho $0\n", mode=0o755)
+        lib.make_file(home / secret, "secret\n")
+    site = lib.execute([lib.PYTHON, "-c", "import site; print(site.getusersitepackages())"])
+    lib.make_file(lib.succeeded(site).decode().strip() + "/mine.py", "X = 'of --user'\n")
+    lib.make_file(home / ".local/bin/mine", f"#!{lib.PYTHON}\nimport mine; print(mine.X)\n", mode=0o755)
+    path = ":".join(str(home / name) for name in [*BESIDE, ".local/bin"])
+    env = {"PATH": f"{path}:/usr/bin:/bin"}
+    run = "; ".join(f"x{len(programs)}" for programs in BESIDE)
+    seen = lib.succeeded(lib.box("sh", "-ec", f"mine; {run}", env=env)).decode().split("\n")
+    assert seen[:-1] == ["of --user", *(str(home / n / f"x{len(n)}") for n in BESIDE)]
+    script = "cd ~; for f in $0; do test -e $f && echo $f; done; true"
+    found = ["sh", "-c", script, " ".join(BESIDE.values())]
+    assert lib.succeeded(lib.box(*found, env=env)) == b""
+    assert len(lib.succeeded(lib.execute(found, env=env)).split()) == len(BESIDE)
+
+
+# Links of /usr into /etc and /var that end at nothing in a box, and should: secrets and settings
+# of this machine. (/etc/maven has passwords of servers; what Maven needs to start is there.)
+PRIVATE = r"/etc/(ssl/private|environment|maven|default|skel|machine-id)(/.*)?|/var/log.*"
+LINKS = r"""find /usr -xdev -type l \( -lname '/etc/*' -o -lname '/var/*' -o -lname '*../etc/*' -o \
+-lname '*../var/*' \) ! -lname '/etc/alternatives/*' -exec sh -c '
+for l; do test ! -r "$l" || echo "$l"; done' sh {} + 2>&-; true"""
+
+
+def test_links_of_the_systems_programs_lead_to_what_they_lead_to_outside(project):
+    """What programs of /usr need of /etc and /var is in the box, by the rule in plan/layout.c."""
+    words = ["sh", "-c", LINKS]
+    outside, inside = (
+        set(lib.succeeded(done).decode().split()) for done in (lib.execute(words), lib.box(*words))
+    )
+    assert outside, "there are such links on every system"
+    missing = {link: os.path.realpath(link) for link in outside - inside}
+    assert not {k: v for k, v in missing.items() if not re.fullmatch(PRIVATE, v)}
+
+
 INSTALLED = {  # what a link leads to below ~/.local/share, and what belongs to it
     "claude/versions/2.1.0": "claude/versions/1.0",
     "pipx/venvs/black/bin/black": "pipx/venvs/black/lib/data",
