@@ -221,6 +221,9 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
 	for (size_t i = 0; i < n; i++) {
 		size_t d = distance(word, candidates[i]);
 
+		/* Half of a short word: 'make' is no misspelling of 'race'. */
+		if (d * 2 >= strlen(word) && d > 1 && word[0] != candidates[i][0])
+			continue;
 		if (d < least) {
 			least = d;
 			best = candidates[i];

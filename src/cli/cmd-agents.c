@@ -168,7 +168,9 @@ static void cells_of(const struct listed *l, const char *cells[CELLS])
 {
 	cells[0] = str_visible(l->name);
 	cells[1] = l->harness ? l->harness : "?";
-	cells[2] = l->agent.model.text ? str_visible(l->agent.model.text) : "-";
+	cells[2] = l->agent.model.text ? str_visible(l->agent.model.text)
+		: l->harness && !strcmp(l->harness, "command") ? "no model"
+							       : "default model";
 	cells[3] = str_visible(l->file->name);
 }
 

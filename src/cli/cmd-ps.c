@@ -268,8 +268,8 @@ static struct table_row cells_of(const struct row *r)
 	if (!r->answered)
 		return row;
 	row.cells[SINCE] = age(r->since);
-	row.cells[CPU] = r->cpu >= 0 ? mem_printf("%lld%%", r->cpu) : "-";
-	row.cells[MEM] = r->use.known ? instances_size(r->use.memory) : "-";
+	row.cells[CPU] = r->cpu >= 0 ? mem_printf("%lld%%", r->cpu) : "n/a";
+	row.cells[MEM] = r->use.known ? instances_size(r->use.memory) : "n/a";
 	row.cells[AGENT] = or_word(r->agent, "none");
 	row.cells[NET] = or_word(r->network, "unknown");
 	row.cells[SENT] = size_or_word(r->sent);
@@ -425,6 +425,10 @@ static int show_boxes(const struct ps_args *a, struct samples *before)
 	add_uses(&rows, before);
 	if (a->all && add_ended(&boxes, &rows, &f) < 0)
 		return cmd_fail(&f);
+	if (!a->json && !rows.n && !problem)
+		cmd_note(a->all ? "no box runs, and none has left a record"
+				: "no box runs; `carrel ps -a` also lists those that have "
+				  "ended");
 	if (!a->json) {
 		if (a->watch && isatty(STDOUT_FILENO))
 			str_add(&out, "\033[H\033[2J"); /* redraw from the top */

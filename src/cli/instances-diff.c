@@ -114,6 +114,12 @@ static bool is_made_anew(const struct known_part *p, const struct change *c)
 		(!strcmp(c->name, config) || !strcmp(path_join(p->path, c->name), config));
 }
 
+/* Clients make these for later use. Nobody obeys one. */
+static bool is_new_empty_dir(const struct change *c)
+{
+	return c->users.type == TYPE_NONE && c->box.type == TYPE_DIR && !c->box.unseen;
+}
+
 static bool is_text(const struct change_side *s)
 {
 	return s->type == TYPE_NONE || (s->text && diff_is_text(s->text, s->n));
@@ -247,7 +253,7 @@ int instances_diff(const struct instances_args *a, int argc, char **argv)
 		if (changes_find(&p->layers, NULL, false, &all, &f) < 0)
 			return cmd_fail(&f);
 		vec_each(c, &all) {
-			if (is_made_anew(p, c))
+			if (is_made_anew(p, c) || is_new_empty_dir(c))
 				continue;
 			n++;
 			if (a->json) {

@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/notify.h"
 #include "base/str.h"
+#include "base/xdg.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -421,6 +422,8 @@ static int start_box(struct run_args *a, const struct agent_result *agent, bool 
 
 static int check_args(const struct run_args *a, struct fault *f)
 {
+	const char *problem = xdg_runtime_problem();
+
 	if (a->json) {
 		fault_set(f, 0, "--json prints a plan and needs -n");
 		return fault_fix(f, "Use `carrel plan --json`, or add -n.");
@@ -429,6 +432,12 @@ static int check_args(const struct run_args *a, struct fault *f)
 		return fault_set(f, 0, "--restart is for a box that is started with -d");
 	if (a->foreground && !a->detach)
 		return fault_set(f, 0, "--foreground is for a box that is started with -d");
+	if (a->detach && problem) {
+		fault_set(f, 0, "-d: %s, so nobody could attach to the box or stop it",
+			problem);
+		return fault_fix(f,
+			"Set it to a directory of yours, here and where you attach.");
+	}
 	return 0;
 }
 

@@ -3,9 +3,9 @@
 #include "base/path.h"
 
 /*
- * Not all of /nix: its daemon listens there, and a read-only mount stops no connect(2). Of /var/lib
- * what packages install or compile for their programs in /usr, such as the formats of TeX, and no
- * state of a service. Of /var/cache only indexes of what is in /usr.
+ * Not all of /nix: its daemon listens there, and a read-only mount stops no connect(2). Of
+ * /var/lib what packages install or compile for their programs in /usr, such as the formats of
+ * TeX, and no state of a service. Of /var/cache only indexes of what is in /usr.
  */
 const char *const layout_system[] = {
 	"/usr",

@@ -76,7 +76,8 @@ def listed():
 
 
 def test_ps_of_nothing():
-    assert output("ps") == ""
+    done = lib.carrel("ps")
+    assert lib.succeeded(done) == b"" and b"no box runs; `carrel ps -a`" in done.stderr
     assert json.loads(output("ps", "--json")) == []
     done = lib.carrel("ps", env={"XDG_RUNTIME_DIR": None})
     assert (done.returncode, done.stdout) == (0, b"")
@@ -106,7 +107,7 @@ def test_ps_shows_what_boxes_say(home):
     assert head.split() == [
         "BOX", "STATE", "PID", "SINCE", "CPU", "MEM", "AGENT", "NET", "SENT", "RECVD", "PROJECT"]
     assert first.split() == [
-        "one", "running", "4711", "2h1m", "-", "-", "re\\x1b[31mview", "allow", "100", "2.0K", "/p"]
+        "one", "running", "4711", "2h1m", "n/a", "n/a", "re\\x1b[31mview", "allow", "100", "2.0K", "/p"]
     assert "network has ended" in lost and port.strip() == "127.0.0.1:8080 leads to port 80 of the box"
     assert "carrel allow one new.example:443" in waits
     assert second.split() == ["two", "silent", str(two.process.pid)] and "does not answer" in silent

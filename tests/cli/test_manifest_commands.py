@@ -298,8 +298,8 @@ def test_agents_and_whom_they_reach(project):
 def test_agents_for_a_person(library):
     done = lib.carrel("agents")
     text = lib.succeeded(done).decode()
-    assert re.search(r"^base      claude  -     carrel\.json$", text, re.M), text
-    assert re.search(r"^reviewer  claude  best  carrel\.json$", text, re.M), text
+    assert re.search(r"^base      claude  default model  carrel\.json$", text, re.M), text
+    assert re.search(r"^reviewer  claude  best           carrel\.json$", text, re.M), text
     for label, value in {
         "description": "to begin with",
         "skills": "review",

@@ -312,6 +312,16 @@ def test_a_runtime_directory_that_is_not_there_is_said(place, words):
     assert "which is not there" not in said
 
 
+def test_no_detached_box_that_nobody_could_reach(project, place):
+    words = ["run", "-y", "-d", "--", "touch", "made"]
+    gone = place / "gone"
+    lib.failed_clearly(lib.carrel(*words, env={"XDG_RUNTIME_DIR": str(gone)}), f"{gone}, which is not there")
+    lib.failed_clearly(lib.carrel(*words, env={"XDG_RUNTIME_DIR": None}), "is not set", "where you attach")
+    assert not (project / "made").exists()
+    lib.succeeded(lib.carrel(*words))
+    lib.wait_for((project / "made").exists, "the detached box")
+
+
 @needs_root
 @pytest.mark.parametrize("what", ["workspace", "state", "recording"])
 def test_full_disk(place, project, home, what):
