@@ -7,6 +7,7 @@
  */
 #include "cli/cmd.h"
 #include "cli/confirm.h"
+#include "cli/eval-plan.h"
 #include "cli/eval-progress.h"
 #include "cli/opt.h"
 #include "cli/run-files.h"
@@ -18,13 +19,11 @@
 #include "run/agent.h"
 #include "base/fault.h"
 #include "base/fd.h"
-#include "base/json-read.h"
 #include "base/path.h"
 #include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +166,48 @@ static bool use_harness(struct suite *s, const struct eval_args *a, struct fault
 	return false;
 }
 
+static bool is_tried_with(const struct suite_case *c, const struct suite_configuration *k)
+{
+	vec_each(name, &c->configurations)
+		if (!strcmp(*name, k->name))
+			return true;
+	return !c->configurations.n;
+}
+
+/* What a client cannot do is said before it is asked to. */
+static bool check_client(const struct suite *s, const struct suite_configuration *k,
+	struct fault *f)
+{
+	const char *client = eval_client_of(s, k);
+	bool claude = !strcmp(client, harness_claude.name), limits = false;
+
+	if (!strcmp(client, harness_command.name) && !s->command.n) {
+		fault_set(f, 0,
+			"configuration %s: the client 'command' needs \"command\" in "
+			"the suite's agent",
+			k->name);
+		return false;
+	}
+	vec_each(c, &s->cases) {
+		if (claude || !is_tried_with(c, k))
+			continue;
+		limits |= c->limits.turns || c->limits.usd > 0;
+		if (!c->turns.n)
+			continue;
+		fault_set(f, 0,
+			"case %s has \"turns\", which work with claude alone; the "
+			"configuration "
+			"%s is of %s",
+			str_visible(c->id), k->name, client);
+		fault_fix(f, "Say in the case's \"configurations\" which it is for.");
+		return false;
+	}
+	if (!claude && (limits || s->limits.turns || s->limits.usd > 0))
+		cmd_note(mem_printf(
+			"limits of turns and usd are held by claude alone, not by %s", client));
+	return true;
+}
+
 /* What the command line says goes over what the suite says, and becomes part of it. */
 static bool settle(struct suite *s, const struct eval_args *a, struct fault *f)
 {
@@ -196,6 +237,9 @@ static bool settle(struct suite *s, const struct eval_args *a, struct fault *f)
 				((struct suite_configuration){
 					.name = "without_skill", .no_skill = true }));
 	}
+	vec_each(k, &s->configurations)
+		if (a->mode != MODE_TRIGGER && !check_client(s, k, f))
+			return false;
 	if (s->queries.n && !s->skill.dir) {
 		fault_set(f, 0, "trigger queries need a skill: %s is in none",
 			str_visible(s->path));
@@ -222,182 +266,6 @@ static int load_suite(const struct eval_args *a, struct suite *ret, struct fault
 	if (rc < 0 || !settle(ret, a, f))
 		return fail(f, EVAL_USAGE);
 	return 0;
-}
-
-/* ---- what is shown before ---- */
-
-static size_t count_kind(const struct engine *e, enum attempt_kind kind)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < e->items.n; i++)
-		n += e->items.v[i].trial.kind == kind;
-	return n;
-}
-
-/* A path below the working directory, from there. */
-static const char *from_here(const char *path)
-{
-	char cwd[PATH_MAX];
-
-	return getcwd(cwd, sizeof(cwd)) && path_within(path, cwd) && strcmp(path, cwd) != 0
-		? path_below(path, cwd)
-		: path;
-}
-
-/* "12 x 2 configurations x 3", or only the sum where cases are repeated differently. */
-static void show_cases(const struct engine *e, size_t n, struct str *out)
-{
-	const struct suite *s = e->suite;
-	unsigned int repeat = e->options.repeat ? e->options.repeat : s->repeat;
-	size_t each = s->configurations.n * repeat;
-
-	if (n % each || n > s->cases.n * each) {
-		str_addf(out, "%zu of cases", n);
-		return;
-	}
-	str_addf(out, "%zu x ", n / each);
-	if (s->configurations.n > 1)
-		str_addf(out, "%zu configurations x ", s->configurations.n);
-	str_addf(out, "%u", repeat);
-}
-
-static void show_attempts(const struct engine *e, struct str *out)
-{
-	size_t artifacts = count_kind(e, ATTEMPT_ARTIFACT);
-	size_t triggers = count_kind(e, ATTEMPT_TRIGGER);
-	unsigned int repeat = e->options.repeat ? e->options.repeat : e->suite->repeat;
-
-	str_add(out, "attempts  ");
-	if (artifacts)
-		show_cases(e, artifacts, out);
-	if (triggers)
-		str_addf(out, "%s%zu x %u, %zu controls", artifacts ? ", " : "",
-			triggers / repeat, repeat, count_kind(e, ATTEMPT_CONTROL));
-	str_addf(out, "; %s%u at a time", e->options.until_sure ? "fewer once sure; " : "",
-		e->options.jobs);
-	if (e->done)
-		str_addf(out, "; %zu are there already", e->done);
-	str_add(out, "\n");
-}
-
-static void show_suite(const struct engine *e, struct str *out)
-{
-	const struct suite *s = e->suite;
-
-	str_addf(out, "suite     %s (", str_visible(from_here(s->path)));
-	if (s->cases.n)
-		str_addf(out, "%zu case%s", s->cases.n, s->cases.n == 1 ? "" : "s");
-	if (s->queries.n && !s->trigger_path)
-		str_addf(out, "%s%zu quer%s", s->cases.n ? ", " : "", s->queries.n,
-			s->queries.n == 1 ? "y" : "ies");
-	str_add(out, ")");
-	if (s->trigger_path)
-		str_addf(out, ", %s (%zu quer%s)", path_base(s->trigger_path), s->queries.n,
-			s->queries.n == 1 ? "y" : "ies");
-	str_add(out, "\n");
-	if (s->skill.dir)
-		str_addf(out, "skill     %s (%s)\n", str_visible(s->skill.name),
-			str_visible(s->skill.dir));
-	if (s->project && s->cases.n)
-		str_addf(out, "project   a copy of %s\n", str_visible(s->project));
-}
-
-/* The hosts that the suite asks for, each once. */
-static text_vec asked_hosts(const struct suite *s)
-{
-	text_vec all = { 0 };
-
-	vec_each(host, &s->allow)
-		vec_push(&all, *host);
-	vec_each(c, &s->cases)
-		vec_each(host, &c->allow) {
-			bool known = false;
-
-			vec_each(other, &all)
-				known |= !strcmp(*other, *host);
-			if (!known)
-				vec_push(&all, *host);
-		}
-	return all;
-}
-
-static void show_network(const struct engine *e, struct str *out)
-{
-	text_vec hosts = asked_hosts(e->suite);
-
-	str_add(out, "reaches the model");
-	if (e->options.artifacts)
-		vec_each(host, &hosts)
-			str_addf(out, ", %s", str_visible(*host));
-	vec_each(host, &e->bench.allow)
-		str_addf(out, ", %s", str_visible(*host));
-	if (!e->bench.allow.n && (!hosts.n || !e->options.artifacts))
-		str_add(out, " alone");
-}
-
-/*
- * The box holds the model's key. Which hosts it reaches beyond the model's is for a person to
- * say: by the answer to the question, or on the command line.
- */
-static bool hosts_are_agreed(const struct engine *e, struct fault *f)
-{
-	text_vec hosts = asked_hosts(e->suite);
-
-	vec_each(host, &hosts) {
-		bool known = false;
-
-		vec_each(other, &e->bench.allow)
-			known |= !strcmp(*other, *host);
-		if (known)
-			continue;
-		fault_set(f, 0, "the suite asks for the host %s, and -y does not allow it",
-			str_visible(*host));
-		fault_fix(f, "Add --allow %s, or start without -y.", str_visible(*host));
-		return false;
-	}
-	return true;
-}
-
-/*
- * The version of a client, without executing it: its npm package says it, or the name of the
- * program does, as with Claude Code's own installer (.../versions/2.1.197).
- */
-static const char *client_version(const char *program)
-{
-	const char *real = fd_real_path(program), *dir = real ? path_parent(real) : NULL;
-
-	if (real && path_base(real)[0] >= '0' && path_base(real)[0] <= '9')
-		return path_base(real);
-	for (int i = 0; dir && i < 3; i++, dir = path_parent(dir)) {
-		const char *text =
-			fd_read_file(AT_FDCWD, path_join(dir, "package.json"), 1 << 20);
-		const struct json_value *tree = NULL, *version;
-		json_errors bad = { 0 };
-
-		if (!text || json_read(text, strlen(text), NULL, &tree, &bad) < 0)
-			continue;
-		version = json_member(tree, "version");
-		if (version && version->type == JSON_STRING)
-			return version->text;
-	}
-	return NULL;
-}
-
-static void show_plan(const struct engine *e, struct str *out)
-{
-	const struct suite *s = e->suite;
-	const char *program = agent_program(harness_find(s->harness), s->dir);
-	const char *version = program ? client_version(program) : NULL;
-
-	show_suite(e, out);
-	str_addf(out, "agent     %s%s%s%s%s, clean box%s; ", s->harness, version ? " " : "",
-		version ? str_visible(version) : "", s->model ? ", " : "",
-		s->model ? str_visible(s->model) : "",
-		s->realistic ? " with the client's own skills" : "");
-	show_network(e, out);
-	str_add(out, "\n");
-	show_attempts(e, out);
 }
 
 /* ---- running ---- */
@@ -452,6 +320,31 @@ static int run(struct engine *e, const struct run_files *files, struct fault *f)
 	return rc < 0 ? fail(f, EVAL_BROKEN) : finish_eval(e, files, f);
 }
 
+static bool client_is_there(const struct suite *s, const char *client, struct fault *f)
+{
+	if (!strcmp(client, harness_command.name) ||
+		agent_program(harness_find(client), s->dir))
+		return true;
+	fault_set(f, 0, "the client '%s' is not on your PATH", client);
+	fault_fix(f, "Install it, or name another with --harness.");
+	return false;
+}
+
+static bool clients_are_there(const struct engine *e, struct fault *f)
+{
+	const struct suite *s = e->suite;
+	bool there = true;
+
+	vec_each(item, &e->items)
+		if (there && item->state == ITEM_WAITS && item->trial.run == 1)
+			there = client_is_there(s,
+				item->trial.configuration
+					? eval_client_of(s, item->trial.configuration)
+					: s->harness,
+				f);
+	return there;
+}
+
 static int start_eval(struct eval_args *a, struct engine *e, struct fault *f)
 {
 	struct str text = { 0 };
@@ -465,17 +358,13 @@ static int start_eval(struct eval_args *a, struct engine *e, struct fault *f)
 	if (a->dry && a->json)
 		suite_write(e->suite, &text);
 	else
-		show_plan(e, &text);
+		eval_show_plan(e, &text);
 	if (a->dry)
 		return cmd_print(&text);
-	if (!agent_program(harness_find(e->suite->harness), e->suite->dir) &&
-		strcmp(e->suite->harness, "command") != 0) {
-		fault_set(f, 0, "the client '%s' is not on your PATH", e->suite->harness);
-		fault_fix(f, "Install it, or name another with --harness.");
+	if (!clients_are_there(e, f))
 		return fail(f, EVAL_BROKEN);
-	}
 	if (a->yes) {
-		if (e->options.artifacts && !hosts_are_agreed(e, f))
+		if (e->options.artifacts && !eval_hosts_agreed(e, f))
 			return fail(f, EVAL_USAGE);
 		if (cmd_print(&text))
 			return EVAL_BROKEN;

@@ -386,8 +386,8 @@ static void resolve_setups(struct suite *s, struct suite_case *c, suite_errors *
 		found = found ? fd_real_path(found) : NULL;
 		if (!found || !is_dir(found) || !is_ours(s, found))
 			vec_push(errors,
-				mem_printf("case %s: setup: there is no directory \"%s\"",
-					str_visible(c->id), str_visible(*dir)));
+				mem_printf("%s: setup: there is no directory \"%s\"", c->where,
+					str_visible(*dir)));
 		else
 			vec_push(&all, found);
 	}
@@ -410,13 +410,14 @@ static void resolve_all(struct suite *s, suite_errors *errors)
 		const char *dir = k->skill ? path_join(s->dir, k->skill) : NULL;
 
 		if (dir && skill_read(dir, &skill, &f) < 0)
-			vec_push(errors, mem_printf("configuration %s: %s", k->name, f.text));
+			vec_push(errors,
+				mem_printf("%s: configuration %s: %s", k->where, k->name,
+					f.text));
 		else if (dir && !is_ours(s, skill.dir))
 			vec_push(errors,
-				mem_printf(
-					"configuration %s: the skill leads out of the suite's "
-					"repository",
-					k->name));
+				mem_printf("%s: configuration %s: the skill leads out of the "
+					   "suite's repository",
+					k->where, k->name));
 		else if (dir)
 			k->skill = skill.dir;
 	}

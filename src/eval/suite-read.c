@@ -9,6 +9,7 @@
  */
 #include "eval/suite.h"
 #include "eval/suite-reader.h"
+#include "harness/harness.h"
 #include "base/json-read.h"
 #include "base/str.h"
 
@@ -24,6 +25,11 @@ static const char *const containers[] = { "evals", "cases", "test_cases", "queri
 
 /* ---- values ---- */
 
+static const char *where(const struct suite_reader *r, struct json_at at)
+{
+	return mem_printf("%s:%u:%u", str_visible(r->path), at.line, at.column);
+}
+
 void suite_bad(struct suite_reader *r, struct json_at at, const char *fmt, ...)
 {
 	char text[400];
@@ -32,8 +38,7 @@ void suite_bad(struct suite_reader *r, struct json_at at, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	vec_push(r->errors,
-		mem_printf("%s:%u:%u: %s", str_visible(r->path), at.line, at.column, text));
+	vec_push(r->errors, mem_printf("%s: %s", where(r, at), text));
 }
 
 const char *suite_text(struct suite_reader *r, const struct json_value *v, const char *key)
@@ -194,10 +199,7 @@ void suite_files(struct suite_reader *r, const struct json_value *v, file_vec *r
 				"files: \"%s\" must be a relative path with no \"..\"",
 				str_visible(to));
 		else
-			vec_push(ret,
-				((struct suite_file){ from, to,
-					mem_printf("%s:%u:%u", str_visible(r->path),
-						item->at.line, item->at.column) }));
+			vec_push(ret, ((struct suite_file){ from, to, where(r, item->at) }));
 	}
 }
 
@@ -320,7 +322,7 @@ static void read_case(struct suite_reader *r, const struct json_value *v,
 	const struct json_value *rows)
 {
 	static const char *const prompts[] = { "prompt", "input", "task" };
-	struct suite_case c = { 0 };
+	struct suite_case c = { .where = where(r, v->at) };
 	const char *prefix = suite_text(r, v, "state_prefix");
 
 	suite_known(r, v,
@@ -416,9 +418,19 @@ static void read_rows(struct suite_reader *r, const struct json_value *rows)
 
 /* ---- the whole ---- */
 
+static const char *read_harness(struct suite_reader *r, const struct json_value *v)
+{
+	const char *name = suite_text(r, v, "harness");
+
+	if (name && !harness_find(name))
+		suite_bad(r, json_member(v, "harness")->at,
+			"harness: there is no client \"%s\"", str_visible(name));
+	return name;
+}
+
 static void read_configuration(struct suite_reader *r, const struct json_value *v)
 {
-	struct suite_configuration c = { .name = v->key };
+	struct suite_configuration c = { .name = v->key, .where = where(r, v->at) };
 	const struct json_value *skill = json_member(v, "skill");
 
 	if (v->type != JSON_OBJECT) {
@@ -434,7 +446,7 @@ static void read_configuration(struct suite_reader *r, const struct json_value *
 	if (skill && skill->type != JSON_BOOL)
 		c.skill = suite_text(r, v, "skill");
 	c.model = suite_text(r, v, "model");
-	c.harness = suite_text(r, v, "harness");
+	c.harness = read_harness(r, v);
 	vec_push(&r->suite->configurations, c);
 }
 
@@ -446,7 +458,7 @@ static void read_agent(struct suite_reader *r, const struct json_value *v)
 	if (!agent)
 		return;
 	suite_known(r, agent, "harness|model|profile|command");
-	r->suite->harness = suite_text(r, agent, "harness");
+	r->suite->harness = read_harness(r, agent);
 	r->suite->model = suite_text(r, agent, "model");
 	suite_texts(r, agent, "command", &r->suite->command);
 	profile = suite_text(r, agent, "profile");
@@ -584,8 +596,8 @@ void suite_finish(struct suite *s, suite_errors *errors)
 				known |= !strcmp(k->name, *name);
 			if (!known)
 				vec_push(errors,
-					mem_printf("case %s: there is no configuration \"%s\"",
-						str_visible(c->id), str_visible(*name)));
+					mem_printf("%s: there is no configuration \"%s\"",
+						c->where, str_visible(*name)));
 		}
 	}
 }

@@ -92,6 +92,7 @@ struct suite_case {
 	text_vec allow;          /* hosts beyond the model's */
 	text_vec configurations; /* none: all */
 	unsigned int repeat;     /* 0: the suite's */
+	const char *where;       /* "evals.json:3:7" */
 };
 typedef VEC(struct suite_case) case_vec;
 
@@ -106,6 +107,7 @@ struct suite_configuration {
 	bool no_skill;
 	const char *skill;           /* another directory than the suite's; or NULL */
 	const char *harness, *model; /* NULL: the suite's */
+	const char *where;           /* "evals.json:3:7" */
 };
 typedef VEC(struct suite_configuration) configuration_vec;
 

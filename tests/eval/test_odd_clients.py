@@ -125,3 +125,16 @@ def test_prices_that_nobody_says(odd):
     run = odd.run("--jobs", "1")
     assert "$?" in run.out
     assert [json.dumps(e["usd"]) for e in journal(run) if e["event"] == "ended"] == ["null", "0.25"]
+
+
+def test_other_models_and_clients(odd):
+    """Configurations differ in both, side by side in one run."""
+    agent = {"command": ["touch", "done"]}
+    configurations = {"own": {}, "opus": {"model": "opus"}, "other": {"harness": "command"}}
+    odd.cases({"id": "x", "prompt": "WARN", "graders": [DONE]}, agent=agent,
+                    configurations=configurations)  # fmt: skip
+    run = odd.run()
+    assert run.code == 0 and "          opus: claude, opus\n" in run.out, run.out
+    for name, words in (("own", "sonnet"), ("opus", "opus"), ("other", "touch")):
+        plan = run.json(f"eval-x/{name}/run-1/plan.json")
+        assert words in plan["argv"], plan["argv"]

@@ -143,6 +143,27 @@ def test_all_errors_at_once(bench):
     assert "missing.txt" not in said  # what is not there is looked for when the text is right
 
 
+def test_clients_of_configurations(bench):
+    """Which there are, and what they cannot do, is said before anything starts."""
+    case = {"id": "x", "prompt": "p", "turns": ["more"]}
+    two = {"configurations": {"a": {}, "b": {"harness": "nosuch"}}, "agent": {"harness": "gpt"}}
+    bench.suite({"version": 1, "cases": [case], **two})
+    refused(bench, 'evals.json:15:15: harness: there is no client "nosuch"', 'client "gpt"')
+    two = {"configurations": {"a": {}, "b": {"harness": "codex"}}}
+    bench.suite({"version": 1, "cases": [case], **two})
+    refused(bench, 'case x has "turns", which work with claude alone', "b is of codex")
+    only = {**case, "configurations": ["a"], "limits": {"turns": 3}}
+    bench.suite({"version": 1, "cases": [only], **two})
+    done = lib.carrel("eval", "skills/review", "-n", cwd=bench.project)
+    assert b"          b: codex" in lib.succeeded(done) and b"limits" not in done.stderr
+    bench.suite({"version": 1, "cases": [{"prompt": "p"}], "limits": {"turns": 3}, **two})
+    done = lib.carrel("eval", "skills/review", "-n", cwd=bench.project)
+    assert done.returncode == 0 and b"held by claude alone, not by codex" in done.stderr
+    two["configurations"]["b"]["harness"] = "command"
+    bench.suite({"version": 1, "cases": [{"prompt": "p"}], **two})
+    refused(bench, "configuration b: the client 'command' needs")
+
+
 def test_a_file_that_is_not_there(bench):
     bench.suite([{"id": 1, "prompt": "a", "files": ["here.txt", "missing.txt"]}])
     bench.write("skills/review/evals/here.txt", "x")
@@ -162,7 +183,10 @@ def test_a_suite_names_nothing_of_yours(bench):
     for more, words in (
         ({"cases": [{**case, "files": [{"from": f"{bench.home}/.ssh/id", "to": "id"}]}]},
          "leads out of the suite's repository"),
-        ({"cases": [{**case, "setup": "../../../../home/.ssh"}]}, "there is no directory"),
+        ({"cases": [{**case, "setup": "../../../../home/.ssh"}]},
+         "evals.json:4:3: setup: there is no directory"),
+        ({"cases": [{**case, "configurations": ["z"]}], "configurations": {"a": {}}},
+         'evals.json:4:3: there is no configuration "z"'),
         ({"cases": [case], "configurations": {"a": {"skill": "../../../../other"}}},
          "leads out of the suite's repository"),
     ):  # fmt: skip
