@@ -1211,7 +1211,7 @@ def test_a_limit_of_the_manifest_is_not_the_settings(kept, one):
     path = lib.make_file(lib.current.home / ".config/carrel/carrel.json",
                          '{"mine":\n{"limits": {"usd": 5}}}')  # fmt: skip
     output("instances", "set", "model=x")
-    lib.failed_clearly(lib.carrel("plan", "mine"), f"{path}:2:23: mine.limits.usd: ")
+    lib.failed_clearly(lib.carrel("plan", "mine"), f"{path}:2:20: mine.limits.usd: ")
 
 
 def test_bad_words_make_nothing(place, project):
