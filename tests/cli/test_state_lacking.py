@@ -13,7 +13,7 @@ import subprocess
 
 import lib
 import pytest
-from test_sessions import CHANGE, LOOK, User
+from test_sessions import CHANGE, LOOK
 
 ADVICE = "set XDG_STATE_HOME to a directory on"
 
@@ -30,11 +30,6 @@ LACKS = {
     "removing": ("unlink,unlinkat,rmdir", "EBUSY", False),
     "making": ("mkdir,mkdirat", "EOPNOTSUPP", False),
 }
-
-
-@pytest.fixture
-def user(place, home, project):
-    return User(place, home, project)
 
 
 def lacking(user, script, call, error, number):

@@ -129,4 +129,31 @@ static inline void host_fill_mounts(struct host *h, const struct request *r)
 		h->mounts[i] = host_dir(path_clean(path_join(h->cwd, r->mounts.v[i].source)));
 }
 
+static inline struct rule make_rule(enum path_rule kind, const char *why,
+	const struct fact *facts, size_t n)
+{
+	struct rule rule = { .kind = kind, .why = why };
+
+	for (size_t i = 0; i < n; i++)
+		vec_push(&rule.trail, facts[i]);
+	return rule;
+}
+
+#define ADD_RULE(h, kind, why, ...)                                                   \
+	do {                                                                          \
+		const struct fact facts_[] = { __VA_ARGS__ };                         \
+		struct rule rule_ = make_rule(kind, why, facts_, ARRAY_SIZE(facts_)); \
+		vec_push(&(h)->rules, rule_);                                         \
+	} while (0)
+
+#define ADD_MOUNT(r, ...) \
+	vec_push(&(r)->mounts, ((struct request_mount){ .why = "--mount", __VA_ARGS__ }))
+#define ADD_ENV(r, name_, value_)                                               \
+	vec_push(&(r)->env,                                                     \
+		((struct request_env){ .name = (name_),                         \
+			.how = (const char *)(value_) ? ENV_LITERAL : ENV_COPY, \
+			.value = (value_) ?: (name_),                           \
+			.from = ENV_ASKED,                                      \
+			.why = "--env " name_ }))
+
 #endif

@@ -118,33 +118,6 @@ static void check_order(const struct plan *p)
 	}
 }
 
-static struct rule make_rule(enum path_rule kind, const char *why, const struct fact *facts,
-	size_t n)
-{
-	struct rule rule = { .kind = kind, .why = why };
-
-	for (size_t i = 0; i < n; i++)
-		vec_push(&rule.trail, facts[i]);
-	return rule;
-}
-
-#define ADD_RULE(h, kind, why, ...)                                                   \
-	do {                                                                          \
-		const struct fact facts_[] = { __VA_ARGS__ };                         \
-		struct rule rule_ = make_rule(kind, why, facts_, ARRAY_SIZE(facts_)); \
-		vec_push(&(h)->rules, rule_);                                         \
-	} while (0)
-
-#define ADD_MOUNT(r, ...) \
-	vec_push(&(r)->mounts, ((struct request_mount){ .why = "--mount", __VA_ARGS__ }))
-#define ADD_ENV(r, name_, value_)                                               \
-	vec_push(&(r)->env,                                                     \
-		((struct request_env){ .name = (name_),                         \
-			.how = (const char *)(value_) ? ENV_LITERAL : ENV_COPY, \
-			.value = (value_) ?: (name_),                           \
-			.from = ENV_ASKED,                                      \
-			.why = "--env " name_ }))
-
 #define W "/home/ada/proj"
 
 /* ---- the usual box ---- */
@@ -892,98 +865,7 @@ static void test_landlock(void **state)
 	resolve(&nest, &h);
 }
 
-/* ---- what is shown ---- */
-
-static void test_hash_is_stable(void **state)
-{
-	struct host one = host_make(), two = host_make();
-	struct plan p = resolve_default(&one), q = resolve_default(&two);
-
-	assert_int_equal(strlen(plan_hash(&p)), 64);
-	assert_string_equal(plan_hash(&p), plan_hash(&p));
-	assert_string_equal(plan_hash(&p), plan_hash(&q));
-}
-
-static void test_hash_without_name_and_values(void **state)
-{
-	struct host h = host_make();
-	struct request a = { .argv = command }, b = { .argv = command, .name = "other" };
-	struct plan p, q;
-
-	ADD_ENV(&a, "X", "1");
-	ADD_ENV(&b, "X", "2");
-	p = resolve(&a, &h);
-	q = resolve(&b, &h);
-	assert_string_equal(plan_hash(&p), plan_hash(&q));
-}
-
-static void test_hash_of_everything_else(void **state)
-{
-	static const char *const other[] = { "make", "tes", "t", NULL };
-	struct request rows[7] = { 0 };
-	struct host h = host_make();
-	struct plan p = resolve_default(&h);
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		rows[i].argv = command;
-	rows[0].argv = other;
-	rows[1].network = NETWORK_HOST;
-	rows[2].nest = true;
-	rows[3].limits.time = 1;
-	ADD_ENV(&rows[4], "X", "1");
-	ADD_MOUNT(&rows[5], .source = "/data");
-	ADD_MOUNT(&rows[6], .source = "/data", .rw = true);
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct plan q;
-
-		h.mounts = NULL;
-		q = resolve(&rows[i], &h);
-		assert_string_not_equal(plan_hash(&p), plan_hash(&q));
-		p = q;
-	}
-}
-
-static void test_no_value_is_shown(void **state)
-{
-	struct host h = host_make();
-	struct request r = { .argv = command };
-	struct str text = { 0 }, json = { 0 };
-	struct plan p;
-
-	ADD_ENV(&r, "SECRET_TOKEN", NULL);
-	ADD_ENV(&r, "OTHER", "hunter2-too");
-	p = resolve(&r, &h);
-	plan_print(&p, false, &text);
-	plan_json(&p, &json);
-	assert_non_null(strstr(text.p, "SECRET_TOKEN"));
-	assert_non_null(strstr(json.p, "SECRET_TOKEN"));
-	assert_null(strstr(text.p, "hunter2"));
-	assert_null(strstr(json.p, "hunter2"));
-	assert_null(strchr(text.p, '\033'));
-	text = (struct str){ 0 };
-	plan_print(&p, true, &text);
-	assert_non_null(strchr(text.p, '\033'));
-}
-
-/* A project's name cannot drive the terminal of who looks at its plan. */
-static void test_hostile_names_are_shown_harmless(void **state)
-{
-	static const char *const argv[] = { "sh", "-c", "\033]0;x\a\n", NULL };
-	struct host h = host_make();
-	struct request r = { .argv = argv };
-	struct str text = { 0 };
-	struct plan p;
-
-	h.workspace = host_dir("/srv/\033[2J\nbox  evil\xff");
-	ADD_RULE(&h, RULE_HIDE, "x", host_file("/srv/\033[2J\nbox  evil\xff/\r.env"));
-	ADD_MOUNT(&r, .source = "/m\x9b\n", .target = "/n\x7f");
-	p = resolve(&r, &h);
-	plan_print(&p, false, &text);
-	for (const char *s = text.p; *s; s++)
-		assert_true(*s == '\n' || ((unsigned char)*s >= 0x20 && *s != 0x7f));
-	assert_null(strstr(text.p, "\nbox  evil"));
-	assert_non_null(strstr(text.p, "evil\\xff"));
-}
+/* ---- ports and modes ---- */
 
 static void test_ports(void **state)
 {
@@ -1073,11 +955,6 @@ int main(void)
 		cmocka_unit_test(test_limits_of_root),
 		cmocka_unit_test(test_nest),
 		cmocka_unit_test(test_landlock),
-		cmocka_unit_test(test_hash_is_stable),
-		cmocka_unit_test(test_hash_without_name_and_values),
-		cmocka_unit_test(test_hash_of_everything_else),
-		cmocka_unit_test(test_no_value_is_shown),
-		cmocka_unit_test(test_hostile_names_are_shown_harmless),
 		cmocka_unit_test(test_ports),
 		cmocka_unit_test(test_modes),
 	};
