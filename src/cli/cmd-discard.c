@@ -86,21 +86,6 @@ static int report_end(int rc, const char *box, const char *done, const struct fa
 	return rc ? 0 : EXIT_CARREL;
 }
 
-static int cmd_discard(void *args, int argc, char **argv)
-{
-	const struct discard_args *a = args;
-	struct claim held;
-	struct fault f = { 0 };
-	int rc = hold(argv[0], &held, &f);
-
-	(void)argc;
-	if (rc < 0)
-		return cmd_fail(&f);
-	rc = discard(argv[0], a->yes, &f);
-	registry_release(&held);
-	return report_end(rc, argv[0], "its changes are dropped", &f);
-}
-
 static int remove_record(const char *box, bool yes, struct fault *f)
 {
 	int rc = boxes_find(box, f);
@@ -112,19 +97,35 @@ static int remove_record(const char *box, bool yes, struct fault *f)
 	return rc;
 }
 
+/* Hold the box's name while `act` removes something of it. */
+static int act_on(const char *box, bool yes, int (*act)(const char *, bool, struct fault *),
+	const char *done)
+{
+	struct claim held;
+	struct fault f = { 0 };
+	int rc = hold(box, &held, &f);
+
+	if (rc < 0)
+		return cmd_fail(&f);
+	rc = act(box, yes, &f);
+	registry_release(&held);
+	return report_end(rc, box, done, &f);
+}
+
+static int cmd_discard(void *args, int argc, char **argv)
+{
+	const struct discard_args *a = args;
+
+	(void)argc;
+	return act_on(argv[0], a->yes, discard, "its changes are dropped");
+}
+
 static int cmd_rm(void *args, int argc, char **argv)
 {
 	const struct discard_args *a = args;
-	struct claim held;
-	struct fault f = { 0 };
-	int rc = hold(argv[0], &held, &f);
 
 	(void)argc;
-	if (rc < 0)
-		return cmd_fail(&f);
-	rc = remove_record(argv[0], a->yes, &f);
-	registry_release(&held);
-	return report_end(rc, argv[0], "its record is removed", &f);
+	return act_on(argv[0], a->yes, remove_record, "its record is removed");
 }
 
 static const struct opt discard_opts[] = {

@@ -60,7 +60,7 @@ static void close_stack(struct stack *s)
 
 /* ---- one side ---- */
 
-static enum change_type type_of(mode_t mode)
+enum change_type change_type_of(mode_t mode)
 {
 	return S_ISREG(mode)    ? TYPE_FILE
 		: S_ISDIR(mode) ? TYPE_DIR
@@ -77,7 +77,7 @@ static struct change_side side_at(int dir, const char *name)
 
 	if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return side;
-	side.type = type_of(st.st_mode);
+	side.type = change_type_of(st.st_mode);
 	side.mode = st.st_mode & 0777;
 	side.size = (unsigned long long)st.st_size;
 	side.mtime = st.st_mtim;
@@ -524,27 +524,48 @@ static int change_users(const struct layers *l, const struct change *c, struct f
 }
 
 /*
+ * Open the directory of a name in the single layer that exists while no box runs. 0: there is no
+ * layer. 1: *ret is the directory, or -1 with errno, and *ret_last the name's last part.
+ * *ret_opaque is the first directory on the way that hides the user's, which is then *ret; or NULL.
+ */
+static int open_in_layer(const struct layers *l, const char *full, int *ret,
+	const char **ret_last, const char **ret_opaque, struct fault *f)
+{
+	tree_names names = { 0 };
+	int rc = layers_numbered(l->dir, "layers", &names, f), dir, up;
+	const char *slash;
+
+	*ret_last = full;
+	*ret_opaque = NULL;
+	if (rc < 0 || !names.n)
+		return rc < 0 ? rc : 0;
+	dir = open(mem_printf("%s/layers/%s", l->dir, names.v[0]), DIR_FLAGS);
+	for (; dir >= 0 && (slash = strchr(*ret_last, '/')); *ret_last = slash + 1) {
+		up = dir;
+		dir = tree_open(up, mem_strndup(*ret_last, (size_t)(slash - *ret_last)));
+		fd_close(&up);
+		if (dir >= 0 && tree_is_opaque(dir)) {
+			*ret_opaque = mem_strndup(full, (size_t)(slash - full));
+			break;
+		}
+	}
+	*ret = dir;
+	return 1;
+}
+
+/*
  * In a directory that hides the user's, the box's file has to stay: otherwise the next box
  * would not see the user's new file.
  */
-static int drop(const struct layers *l, const struct change *c, struct fault *f)
+static int drop_change(const struct layers *l, const struct change *c, struct fault *f)
 {
-	tree_names names = { 0 };
-	int rc = layers_numbered(l->dir, "layers", &names, f), up;
-	const char *name = c->name, *slash;
+	const char *last, *opaque;
 	auto_close int dir = -1;
+	int rc = open_in_layer(l, c->name, &dir, &last, &opaque, f);
 
-	if (rc < 0 || !names.n)
-		return rc;
-	dir = open(mem_printf("%s/layers/%s", l->dir, names.v[0]), DIR_FLAGS);
-	for (; dir >= 0 && (slash = strchr(name, '/')); name = slash + 1) {
-		up = dir;
-		dir = tree_open(up, mem_strndup(name, (size_t)(slash - name)));
-		fd_close(&up);
-		if (dir >= 0 && tree_is_opaque(dir))
-			return 0;
-	}
-	if (dir >= 0 && unlinkat(dir, name, c->box.type == TYPE_DIR ? AT_REMOVEDIR : 0) < 0 &&
+	if (rc <= 0 || opaque || dir < 0)
+		return rc < 0 ? rc : 0;
+	if (unlinkat(dir, last, c->box.type == TYPE_DIR ? AT_REMOVEDIR : 0) < 0 &&
 		errno != ENOENT)
 		return fault_set(f, errno, "take %s out of its layer", str_visible(c->name));
 	return 0;
@@ -599,7 +620,7 @@ int changes_take(const struct layers *l, const change_vec *all, struct fault *f)
 	for (size_t i = 0; rc == 0 && i < all->n; i++) {
 		rc = change_users(l, &all->v[i], f);
 		if (rc == 0)
-			rc = drop(l, &all->v[i], f);
+			rc = drop_change(l, &all->v[i], f);
 	}
 	return rc;
 }
@@ -612,27 +633,19 @@ static int in_opaque(const char *name, const char *dir, struct fault *f)
 	return fault_fix(f, "Drop %s instead.", str_visible(dir));
 }
 
-/* Remove it from the single layer that exists while no box runs. */
 static int remove_from_layer(const struct layers *l, const char *full, struct fault *f)
 {
-	tree_names names = { 0 };
-	int rc = layers_numbered(l->dir, "layers", &names, f), up;
-	const char *name = full, *slash;
+	const char *last, *opaque;
 	auto_close int dir = -1;
+	int rc = open_in_layer(l, full, &dir, &last, &opaque, f);
 
-	if (rc < 0 || !names.n)
+	if (rc <= 0)
 		return rc;
-	dir = open(mem_printf("%s/layers/%s", l->dir, names.v[0]), DIR_FLAGS);
-	for (; dir >= 0 && (slash = strchr(name, '/')); name = slash + 1) {
-		up = dir;
-		dir = tree_open(up, mem_strndup(name, (size_t)(slash - name)));
-		fd_close(&up);
-		if (dir >= 0 && tree_is_opaque(dir))
-			return in_opaque(full, mem_strndup(full, (size_t)(slash - full)), f);
-	}
+	if (opaque)
+		return in_opaque(full, opaque, f);
 	if (dir < 0)
 		return fault_set(f, errno, "open the layer of %s", str_visible(full));
-	return tree_remove(dir, name, f);
+	return tree_remove(dir, last, f);
 }
 
 int changes_drop(const struct layers *l, const char *name, const change_vec *all,

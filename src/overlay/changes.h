@@ -19,6 +19,9 @@ struct fault;
 
 enum change_type { TYPE_NONE, TYPE_FILE, TYPE_DIR, TYPE_LINK, TYPE_OTHER };
 
+/* The type of a name that exists, from its st_mode. */
+enum change_type change_type_of(mode_t mode);
+
 /* One side of a change. */
 struct change_side {
 	enum change_type type;

@@ -57,14 +57,6 @@ struct search {
 
 /* ---- one side ---- */
 
-static enum change_type type_of(mode_t mode)
-{
-	return S_ISREG(mode)    ? TYPE_FILE
-		: S_ISDIR(mode) ? TYPE_DIR
-		: S_ISLNK(mode) ? TYPE_LINK
-				: TYPE_OTHER;
-}
-
 static struct changed_side side_at(int dir, const char *name)
 {
 	struct changed_side side = { 0 };
@@ -74,7 +66,7 @@ static struct changed_side side_at(int dir, const char *name)
 
 	if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return side;
-	side = (struct changed_side){ .type = type_of(st.st_mode),
+	side = (struct changed_side){ .type = change_type_of(st.st_mode),
 		.mode = st.st_mode & 07777,
 		.size = (unsigned long long)st.st_size,
 		.dev = st.st_dev,

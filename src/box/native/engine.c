@@ -297,15 +297,12 @@ static int native_begin(const struct frame *frame, const struct box_io *io, stru
 		args.cgroup = (unsigned int)box.cgroup.leaf;
 	}
 	box.pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-	if (box.pid == 0) {
-		struct native n = { .frame = frame,
+	if (box.pid == 0)
+		init_main(&(struct native){ .frame = frame,
 			.io = io,
 			.control = ends[1],
 			.terminal = -1,
-			.ruleset = -1 };
-
-		init_main(&n);
-	}
+			.ruleset = -1 });
 	close(ends[1]);
 	box.control = ends[0];
 	if (box.pid < 0) {
