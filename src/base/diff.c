@@ -53,7 +53,7 @@ static unsigned int hash_line(const char *p, size_t n)
 	return h;
 }
 
-static struct text split(const char *p, size_t n)
+static struct text split_lines(const char *p, size_t n)
 {
 	VEC(struct line) lines = { 0 };
 	const char *end = p ? p + n : p;
@@ -187,7 +187,7 @@ static void compare_texts(const struct text *a, const struct text *b, edits *ret
 
 const long *diff_match(const char *old, size_t old_n, const char *new, size_t new_n)
 {
-	struct text a = split(old, old_n), b = split(new, new_n);
+	struct text a = split_lines(old, old_n), b = split_lines(new, new_n);
 	long *match = mem_alloc((a.n + 1) * sizeof(*match));
 	edits all = { 0 };
 
@@ -270,7 +270,7 @@ static void add_hunk(struct str *out, const edits *all, size_t from, size_t to,
 void diff_add_how(struct str *out, const char *old, size_t old_n, const char *new, size_t new_n,
 	const struct diff_how *how)
 {
-	struct text a = split(old, old_n), b = split(new, new_n);
+	struct text a = split_lines(old, old_n), b = split_lines(new, new_n);
 	size_t from = 0, last;
 	edits all = { 0 };
 
@@ -299,7 +299,7 @@ void diff_add(struct str *out, const char *old, size_t old_n, const char *new, s
 void diff_count(const char *old, size_t old_n, const char *new, size_t new_n, size_t *ret_added,
 	size_t *ret_removed)
 {
-	struct text a = split(old, old_n), b = split(new, new_n);
+	struct text a = split_lines(old, old_n), b = split_lines(new, new_n);
 	edits all = { 0 };
 
 	*ret_added = *ret_removed = 0;

@@ -71,7 +71,7 @@ static bool fail_at(struct reader *r, struct json_at at, const char *text)
 	return false;
 }
 
-static bool fail(struct reader *r, const char *text)
+static bool read_failed(struct reader *r, const char *text)
 {
 	return fail_at(r, here(r), text);
 }
@@ -123,8 +123,8 @@ static bool expected(struct reader *r, const char *what)
 		return fail_at(r, r->inside->at,
 			mem_printf("the text ends inside %s", object ? "an object" : "a list"));
 	if (*r->p & 0x80)
-		return fail(r, mem_printf("expected %s, not %s", what, code_point(r)));
-	return fail(r, mem_printf("expected %s", what));
+		return read_failed(r, mem_printf("expected %s, not %s", what, code_point(r)));
+	return read_failed(r, mem_printf("expected %s", what));
 }
 
 /* ---- between values ---- */
@@ -148,7 +148,7 @@ static bool skip_comment(struct reader *r)
 	}
 	stop = memmem(body, (size_t)(r->end - body), "*/", 2);
 	if (!stop)
-		return fail(r, "the text ends inside a comment");
+		return read_failed(r, "the text ends inside a comment");
 	pass(r, stop + 2);
 	return true;
 }
@@ -212,9 +212,9 @@ static bool read_unicode(struct reader *r, char **out)
 	size_t len = 6;
 
 	if (!read_unit(r, r->p, &c))
-		return fail(r, "\\u without four hexadecimal digits");
+		return read_failed(r, "\\u without four hexadecimal digits");
 	if (!c)
-		return fail(r, "\\u0000, a NUL character");
+		return read_failed(r, "\\u0000, a NUL character");
 	if (r->ours && c >= BYTE && c <= LAST) {
 		*(*out)++ = (char)c;
 		r->p += len;
@@ -224,7 +224,7 @@ static bool read_unicode(struct reader *r, char **out)
 		c = 0x10000 + ((c - HIGH) << 10) + (low - LOW);
 		len = 12;
 	} else if ((c & HALF) == HIGH || (c & HALF) == LOW) {
-		return fail(r, "half of a surrogate pair");
+		return read_failed(r, "half of a surrogate pair");
 	}
 	*out = add_utf8(*out, c);
 	r->p += len;
@@ -247,7 +247,7 @@ static bool read_escape(struct reader *r, char **out)
 	if (!which) {
 		size_t len = utf8_length(r->p + 1, (size_t)(r->end - r->p) - 1);
 
-		return fail(r,
+		return read_failed(r,
 			mem_printf("unknown escape, a backslash before %s",
 				quoted(r->p + 1, len, '\'')));
 	}
@@ -289,7 +289,7 @@ static bool read_string(struct reader *r, struct json_at at, const char **ret)
 		if (*r->p == '\n' || *r->p == '\r')
 			return fail_at(r, at, "the line ends inside a string");
 		if (*r->p != '\\')
-			return fail(r, "an unescaped control character in a string");
+			return read_failed(r, "an unescaped control character in a string");
 		if (!read_escape(r, &out))
 			return false;
 	}
@@ -502,7 +502,7 @@ static bool read_key(struct reader *r, struct json_at at, const char **ret)
 	char c = r->p < r->end ? *r->p : '\0';
 
 	if (c == '\'' || is_word(c))
-		return fail(r, "a key that is not in double quotes");
+		return read_failed(r, "a key that is not in double quotes");
 	if (c != '"')
 		return expected(r, "a key or \"}\"");
 	return read_string(r, at, ret) && skip_space(r) &&
@@ -555,7 +555,7 @@ static bool read_inside(struct reader *r, struct json_value *v)
 	bool ok;
 
 	if (r->depth == JSON_DEPTH)
-		return fail(r, mem_printf("nested more than %d deep", JSON_DEPTH));
+		return read_failed(r, mem_printf("nested more than %d deep", JSON_DEPTH));
 	v->type = *r->p == '{' ? JSON_OBJECT : JSON_LIST;
 	r->p++;
 	r->depth++;
@@ -626,7 +626,7 @@ static const struct json_value *read_all(struct reader *r)
 
 	if (bad) {
 		pass(r, bad);
-		fail(r, *bad ? "bytes that are not UTF-8" : "a NUL byte");
+		read_failed(r, *bad ? "bytes that are not UTF-8" : "a NUL byte");
 		return NULL;
 	}
 	if (!skip_space(r))
@@ -642,7 +642,7 @@ static const struct json_value *read_all(struct reader *r)
 	if (v && skip_space(r) && r->p < r->end) {
 		const char *what = *r->p & 0x80 ? code_point(r) : quoted(r->p, 1, '\'');
 
-		fail(r, mem_printf("unexpected %s after the value", what));
+		read_failed(r, mem_printf("unexpected %s after the value", what));
 	}
 	return v;
 }

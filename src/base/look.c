@@ -63,7 +63,7 @@ static const char *whole(int dir, const char *path)
 }
 
 /* The result for a call that failed with errno. */
-static int failed(int dir, const char *path, struct fault *f)
+static int look_failed(int dir, const char *path, struct fault *f)
 {
 	const int err = errno;
 
@@ -77,7 +77,7 @@ int look_at(int dir, const char *path, struct stat *ret, struct fault *f)
 	struct stat st;
 
 	if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return failed(dir, path, f);
+		return look_failed(dir, path, f);
 	*ret = st;
 	return 1;
 }
@@ -87,7 +87,7 @@ int look_through(int dir, const char *path, struct stat *ret, struct fault *f)
 	struct stat st;
 
 	if (fstatat(dir, path, &st, 0) < 0)
-		return failed(dir, path, f);
+		return look_failed(dir, path, f);
 	*ret = st;
 	return 1;
 }
@@ -97,7 +97,7 @@ int look_open(int dir, const char *path, int flags, int *ret_fd, struct fault *f
 	int fd = openat(dir, path, flags | O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
-		return failed(dir, path, f);
+		return look_failed(dir, path, f);
 	*ret_fd = fd;
 	return 1;
 }
@@ -108,7 +108,7 @@ int look_link(int dir, const char *path, const char **ret, struct fault *f)
 	ssize_t n = readlinkat(dir, path, text, sizeof(text));
 
 	if (n < 0)
-		return failed(dir, path, f);
+		return look_failed(dir, path, f);
 	if (n == (ssize_t)sizeof(text))
 		return fault_set(f, ENAMETOOLONG, "look at '%s'",
 			str_visible(whole(dir, path)));
@@ -121,7 +121,7 @@ int look_text(int dir, const char *path, size_t max, char **ret, struct fault *f
 	char *text = fd_read_file(dir, path, max);
 
 	if (!text)
-		return failed(dir, path, f);
+		return look_failed(dir, path, f);
 	*ret = text;
 	return 1;
 }
@@ -131,7 +131,7 @@ int look_real(const char *path, const char **ret, struct fault *f)
 	const char *real = fd_real_path(path);
 
 	if (!real)
-		return failed(AT_FDCWD, path, f);
+		return look_failed(AT_FDCWD, path, f);
 	*ret = real;
 	return 1;
 }

@@ -21,7 +21,7 @@ struct discard_args {
 };
 
 /* Take the name of a box that is not running. */
-static int hold(const char *box, struct claim *ret, struct fault *f)
+static int hold_name(const char *box, struct claim *ret, struct fault *f)
 {
 	if (!boxes_is_name(box))
 		return fault_set(f, 0, "a box cannot be named '%s'", str_visible(box));
@@ -103,7 +103,7 @@ static int act_on(const char *box, bool yes, int (*act)(const char *, bool, stru
 {
 	struct claim held;
 	struct fault f = { 0 };
-	int rc = hold(box, &held, &f);
+	int rc = hold_name(box, &held, &f);
 
 	if (rc < 0)
 		return cmd_fail(&f);

@@ -209,7 +209,7 @@ static bool check_client(const struct suite *s, const struct suite_configuration
 }
 
 /* What the command line says goes over what the suite says, and becomes part of it. */
-static bool settle(struct suite *s, const struct eval_args *a, struct fault *f)
+static bool settle_suite(struct suite *s, const struct eval_args *a, struct fault *f)
 {
 	struct suite_skill variant = { 0 };
 
@@ -263,7 +263,7 @@ static int load_suite(const struct eval_args *a, struct suite *ret, struct fault
 		(void)cmd_problems(errors.v, errors.n);
 		return EVAL_USAGE;
 	}
-	if (rc < 0 || !settle(ret, a, f))
+	if (rc < 0 || !settle_suite(ret, a, f))
 		return fail(f, EVAL_USAGE);
 	return 0;
 }

@@ -225,7 +225,7 @@ static bool is_foreign(const struct json_value *v, const char *event)
 		strcmp(format, mem_printf("%d", JOURNAL_FORMAT)) != 0;
 }
 
-static int refuse(const char *box)
+static int refuse_record(const char *box)
 {
 	struct fault f = { 0 };
 
@@ -252,7 +252,7 @@ static void print_line(struct reader *r)
 		if (r->line[i] < ' ' || r->line[i] > '~')
 			is_json = false;
 	if (is_json && is_foreign(v, event)) {
-		r->code = refuse(r->box);
+		r->code = refuse_record(r->box);
 	} else if (r->json && is_json) {
 		str_addn(&out, r->line, r->len);
 		str_addc(&out, '\n');

@@ -195,7 +195,7 @@ static bool was_agreed(const struct plan *p)
 	return before;
 }
 
-static void remember(const struct plan *p)
+static void remember_agreed(const struct plan *p)
 {
 	struct fault f = { 0 };
 
@@ -217,7 +217,7 @@ static void show_unasked(const struct plan *p)
 		cmd_note(mem_printf("note: %s", *notice));
 }
 
-static int settle(const struct deal *d, enum manifest_confirm when, struct fault *f)
+static int settle_question(const struct deal *d, enum manifest_confirm when, struct fault *f)
 {
 	int rc;
 
@@ -227,7 +227,7 @@ static int settle(const struct deal *d, enum manifest_confirm when, struct fault
 	}
 	rc = ask_start(d, f);
 	if (rc == 0 && d->remembered)
-		remember(d->plan);
+		remember_agreed(d->plan);
 	return rc;
 }
 
@@ -245,7 +245,7 @@ static int agree_to(const struct run_args *a, const struct agent_result *agent,
 	int rc = run_plan(run, RUN_TO_SHOW, &d.plan, f);
 
 	if (rc == 0)
-		rc = settle(&d, when, f);
+		rc = settle_question(&d, when, f);
 	if (rc == 0)
 		rc = run_plan(run, RUN_TO_START, &plan, f);
 	if (rc == 0 && strcmp(plan_agreement(d.plan), plan_agreement(plan)) != 0) {

@@ -228,7 +228,8 @@ static void skip_mark(struct reader *r)
 		r->at += 3;
 }
 
-static bool parse(struct reader *r, struct git_setting *s, git_setting_fn *visit, void *ctx)
+static bool parse_setting(struct reader *r, struct git_setting *s, git_setting_fn *visit,
+	void *ctx)
 {
 	size_t base = 0; /* the length of "section.subsection." */
 	bool comment = false;
@@ -310,7 +311,7 @@ static int read_file(struct git_setting *s, git_setting_fn *visit, void *ctx, st
 		return rc;
 	r.text = r.at = text;
 	r.end = text + n;
-	if (parse(&r, s, visit, ctx))
+	if (parse_setting(&r, s, visit, ctx))
 		return 1;
 	fault_set(f, 0, "git's configuration '%s': git would stop at line %d",
 		str_visible(s->file), r.at > text && r.at[-1] == '\n' ? r.line - 1 : r.line);
@@ -323,7 +324,7 @@ bool git_config_parse(const char *text, size_t n, git_setting_fn *visit, void *c
 	struct reader r = { .line = 1, .text = text, .at = text, .end = text + n };
 	struct git_setting s = { .file = "" };
 
-	return parse(&r, &s, visit, ctx);
+	return parse_setting(&r, &s, visit, ctx);
 }
 
 int git_config_read(const char *file, git_setting_fn *visit, void *ctx, struct fault *f)

@@ -170,7 +170,7 @@ static bool good_values(const struct work *w, const struct git_allow *allow, str
 	return true;
 }
 
-static void refuse(struct work *w, const char *name, const char *why)
+static void refuse_setting(struct work *w, const char *name, const char *why)
 {
 	vec_push(&w->ret->refused, ((struct git_refusal){ name, why }));
 }
@@ -217,17 +217,17 @@ static void judge_setting(struct work *w, struct run was, struct run will)
 	if (same(is, will))
 		return;
 	if (!allow->good && !is_moved(w, s, will))
-		refuse(w, s->name, NULL);
+		refuse_setting(w, s->name, NULL);
 	else if (allow->good && !good_values(w, allow, will))
-		refuse(w, s->name, "the value is more than plain data");
+		refuse_setting(w, s->name, "the value is more than plain data");
 	else if (will.n && allow->of_remote && !has_remote(w, s->subsection))
-		refuse(w, s->name, "there is no such remote");
+		refuse_setting(w, s->name, "there is no such remote");
 	else if (!will.n && allow->good && !allow->goes)
-		refuse(w, s->name, "it would be removed");
+		refuse_setting(w, s->name, "it would be removed");
 	else if (!same(is, was))
-		refuse(w, s->name, "it changed on the host, too");
+		refuse_setting(w, s->name, "it changed on the host, too");
 	else if (w->edits.n == MOST_EDITS)
-		refuse(w, s->name, "too much changed");
+		refuse_setting(w, s->name, "too much changed");
 	else {
 		vec_push(&w->edits, ((struct edit){ is, will }));
 		note_dropped(w, allow, will);

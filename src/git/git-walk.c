@@ -243,7 +243,7 @@ static int open_dir(int dir, const char *name)
 }
 
 /* A descriptor; -1: leave it out; less: the fault is set. */
-static int enter(const struct git_visitor *v, int dir, const char *name, const char *path,
+static int enter_dir(const struct git_visitor *v, int dir, const char *name, const char *path,
 	struct fault *f)
 {
 	for (int tries = 0;; tries++) {
@@ -270,7 +270,7 @@ static int walk_below(const struct git_visitor *v, struct level *l, const char *
 
 	if (below.depth > MOST_DEPTH)
 		return v->unseen(v->ctx, l->fd, name, below.path, ENAMETOOLONG, f);
-	below.fd = enter(v, l->fd, name, below.path, f);
+	below.fd = enter_dir(v, l->fd, name, below.path, f);
 	if (below.fd < 0)
 		return below.fd == -1 ? 0 : below.fd;
 	below.place = place_below(l, name, below.fd);
@@ -302,7 +302,7 @@ int git_walk(const char *path, const struct git_visitor *v, struct fault *f)
 	int rc;
 
 	top.bare = strcmp(path_base(path), ".git") != 0;
-	top.fd = enter(v, AT_FDCWD, path, path, f);
+	top.fd = enter_dir(v, AT_FDCWD, path, path, f);
 	if (top.fd < 0)
 		return top.fd == -1 ? 0 : top.fd;
 	rc = walk_level(v, &top, f);

@@ -80,7 +80,7 @@ static void add_hosts(const struct job *job, name_vec *ret)
 }
 
 /* A box gets only the keys of the provider that its model names. */
-static bool wants(const struct agent *a, const char *variable)
+static bool wants_variable(const struct agent *a, const char *variable)
 {
 	size_t n = a->model.text ? strcspn(a->model.text, "/") : 0;
 
@@ -369,7 +369,7 @@ const struct harness harness_opencode = {
 	.can = CAN_MODEL | CAN_EFFORT | CAN_SKILLS | CAN_MCP | CAN_TOOLS |
 		CAN_DISALLOWED_TOOLS | CAN_PROMPTS,
 	.run_words = run_words,
-	.wants = wants,
+	.wants = wants_variable,
 	.check = check_opencode,
 	.stage_login = stage_login,
 	.assemble = assemble,

@@ -21,7 +21,8 @@
  * own, timeout(1), a service that is stopped). The supervisor forwards those to the box, which
  * may go on and then needs its helpers. Helpers end when they are asked to, or with us.
  */
-static _Noreturn void child(const char *program, char *const *argv, const int *fds, size_t n)
+static _Noreturn void helper_child(const char *program, char *const *argv, const int *fds,
+	size_t n)
 {
 	static char *const envp[] = { NULL };
 	const int above = HELPER_FIRST + HELPER_FDS;
@@ -59,7 +60,7 @@ int helper_spawn(const char *program, const char *argv0, const int *fds, size_t 
 		return -E2BIG;
 	pid = vfork();
 	if (pid == 0)
-		child(program, argv, fds, n);
+		helper_child(program, argv, fds, n);
 	if (pid < 0)
 		return -errno;
 	*ret_pid = pid;

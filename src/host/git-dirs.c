@@ -158,7 +158,7 @@ static int refuse_unseen(void *ctx, int dir, const char *name, const char *path,
 	return -err;
 }
 
-static int remember(struct git_seen *seen, const char *dir, const struct stat *st,
+static int remember_dir(struct git_seen *seen, const char *dir, const struct stat *st,
 	struct fault *f)
 {
 	const struct git_visitor v = { seen, remember_entry, refuse_unseen };
@@ -187,7 +187,7 @@ int git_dirs_remember(struct git_seen **seen, const char *dir, struct fault *f)
 	if (is_own(*seen, dir))
 		return 0;
 	(*seen)->own++;
-	return remember(*seen, dir, &st, f);
+	return remember_dir(*seen, dir, &st, f);
 }
 
 void git_dirs_gather(const struct walk_entry *e, name_vec *repos)
@@ -231,7 +231,7 @@ int git_dirs_remember_all(struct git_seen **seen, const char *workspace, const n
 			continue;
 		rc = look_at(AT_FDCWD, path, &st, f);
 		if (rc > 0 && S_ISDIR(st.st_mode))
-			rc = remember(*seen, path, &st, f);
+			rc = remember_dir(*seen, path, &st, f);
 		if (rc < 0)
 			return rc;
 	}

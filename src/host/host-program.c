@@ -106,7 +106,7 @@ void program_clean_path(const char *workspace)
 }
 
 /* Run in the root directory: arguments use absolute paths. */
-static int spawn(const char *const *argv, int out, pid_t *ret)
+static int spawn_program(const char *const *argv, int out, pid_t *ret)
 {
 	posix_spawn_file_actions_t files;
 	int err = posix_spawn_file_actions_init(&files);
@@ -151,7 +151,7 @@ static int collect_output(const char *const *argv, const char **ret, int *ret_st
 		return -errno;
 	from = ends[0];
 	to = ends[1];
-	rc = spawn(argv, to, &pid);
+	rc = spawn_program(argv, to, &pid);
 	if (rc < 0)
 		return rc;
 	fd_close(&to);

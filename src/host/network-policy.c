@@ -25,8 +25,8 @@ static bool is_of_host(const char *entry)
 	return false;
 }
 
-static int parse(struct policy *p, const char *workspace, const struct policy_entry *entry,
-	size_t n, struct fault *f)
+static int parse_entries(struct policy *p, const char *workspace,
+	const struct policy_entry *entry, size_t n, struct fault *f)
 {
 	struct policy_preset presets[ARRAY_SIZE(unread)];
 	const char *real;
@@ -52,7 +52,7 @@ static int add_entries(const struct request *r, struct policy *policy, struct fa
 		vec_push(&entries,
 			((struct policy_entry){
 				.text = h->entry, .origin = h->origin, .deny = h->deny }));
-	return parse(policy, r->workspace, entries.v, entries.n, f);
+	return parse_entries(policy, r->workspace, entries.v, entries.n, f);
 }
 
 int egress_entry(const char *text, bool deny, struct policy *ret, struct fault *f)
@@ -60,7 +60,7 @@ int egress_entry(const char *text, bool deny, struct policy *ret, struct fault *
 	const struct policy_entry entry = { .text = text, .deny = deny };
 
 	policy_init(ret, false);
-	return parse(ret, NULL, &entry, 1, f);
+	return parse_entries(ret, NULL, &entry, 1, f);
 }
 
 static void check_list(const struct agent *a, const said_vec *list, const char *key, bool deny,

@@ -102,7 +102,7 @@ bool planted_wants(const char *name)
 	return false;
 }
 
-static bool wants(void *ctx, const char *name)
+static bool wants_name(void *ctx, const char *name)
 {
 	(void)ctx;
 	return planted_wants(name);
@@ -159,7 +159,7 @@ const struct walk_filter *planted_filter(void)
 		add_id(&id, "", *top, "/\n");
 	vec_each(end, &wanted.ends)
 		add_id(&id, "*", *end, "\n");
-	wanted.filter = (struct walk_filter){ id.p, wants_whole, wants };
+	wanted.filter = (struct walk_filter){ id.p, wants_whole, wants_name };
 	return &wanted.filter;
 }
 

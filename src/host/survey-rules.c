@@ -57,7 +57,7 @@ static void add_rule(struct host *h, enum path_rule kind, const struct pattern *
 }
 
 /* The last pattern that matches decides, as in .gitignore. NULL: none does. */
-static const struct pattern *decide(const pattern_vec *patterns, const char *rel)
+static const struct pattern *decide_pattern(const pattern_vec *patterns, const char *rel)
 {
 	const struct pattern *verdict = NULL;
 	const char *name = path_base(rel);
@@ -76,7 +76,7 @@ static bool is_taken_back(const pattern_vec *patterns, const struct pattern *p)
 {
 	for (const struct pattern *q = p + 1; q < patterns->v + patterns->n; q++)
 		if (q->back)
-			return !decide(patterns, p->body);
+			return !decide_pattern(patterns, p->body);
 	return false;
 }
 
@@ -184,7 +184,7 @@ static void remember_for_report(struct search *s, const struct walk_entry *entry
 static enum walk_next visit_entry(void *ctx, const struct walk_entry *entry)
 {
 	struct search *s = ctx;
-	const struct pattern *p = decide(&s->hide, entry->rel);
+	const struct pattern *p = decide_pattern(&s->hide, entry->rel);
 
 	if (!s->overlay)
 		remember_for_report(s, entry);
@@ -192,7 +192,7 @@ static enum walk_next visit_entry(void *ctx, const struct walk_entry *entry)
 		add_found(s->h, RULE_HIDE, p, entry->rel);
 		return WALK_SKIP;
 	}
-	p = decide(&s->protect, entry->rel);
+	p = decide_pattern(&s->protect, entry->rel);
 	if (p)
 		add_found(s->h, RULE_PROTECT, p, entry->rel);
 	/* Thousands of files that are nobody's secrets. */
@@ -254,7 +254,7 @@ static bool any_wants(const pattern_vec *patterns, const char *name)
 	return false;
 }
 
-static bool wants(void *ctx, const char *name)
+static bool wants_name(void *ctx, const char *name)
 {
 	struct search *s = ctx;
 
@@ -353,7 +353,7 @@ static const struct pattern *protected_above(const struct host *h, const pattern
 	const char *rel)
 {
 	vec_each(p, patterns)
-		if (is_above(h, p, rel) && decide(patterns, p->body) == p)
+		if (is_above(h, p, rel) && decide_pattern(patterns, p->body) == p)
 			return p;
 	return NULL;
 }
@@ -570,7 +570,7 @@ static void follow_nested(struct host *h)
 
 int survey_rules(const struct request *r, struct host *h, struct fault *f)
 {
-	struct walk_filter filter = { .whole = wants_whole, .wants = wants };
+	struct walk_filter filter = { .whole = wants_whole, .wants = wants_name };
 	struct search s = { .h = h, .overlay = r->overlay };
 	struct survey_names there;
 	struct str id = { 0 };

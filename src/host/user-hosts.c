@@ -237,7 +237,7 @@ static int check_entry(const char *path, const char *text, const char *entry, bo
 	return rc < 0 || deny ? rc : check_denials(path, &r, all, entry, f);
 }
 
-static int replace(int dir, const char *path, const char *text, struct fault *f)
+static int replace_file(int dir, const char *path, const char *text, struct fault *f)
 {
 	static const char new[] = FILE_NAME ".new";
 	auto_close int fd = -1;
@@ -281,7 +281,7 @@ int user_hosts_add(const char *entry, bool deny, bool *ret_was, struct fault *f)
 	changed = with_entry(text, entry, wanted, deny);
 	rc = check_entry(path, changed ? changed : text, entry, deny, f);
 	if (rc == 0 && changed)
-		rc = replace(dir, path, changed, f);
+		rc = replace_file(dir, path, changed, f);
 	if (rc == 0)
 		*ret_was = !changed;
 	return rc;

@@ -64,7 +64,7 @@ static int open_plain(const char *path)
 	return -1;
 }
 
-static void parse(struct manifest_file *file, const struct key *keys, problems *bad)
+static void parse_file(struct manifest_file *file, const struct key *keys, problems *bad)
 {
 	json_errors errors = { 0 };
 
@@ -122,7 +122,7 @@ static struct manifest_file *load_file(const struct manifest_file *about,
 	 */
 	file->dir = mem_strdup(real);
 	file->path = path_join(file->dir, path_base(path));
-	parse(file, keys, bad);
+	parse_file(file, keys, bad);
 	return file;
 }
 

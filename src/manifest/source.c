@@ -75,7 +75,7 @@ struct search {
 };
 
 /* It may hide something. Uses errno. */
-static void fail(struct search *s, const char *path)
+static void source_failed(struct search *s, const char *path)
 {
 	s->bad = path;
 	s->why = mem_printf("cannot be looked at: %s", strerror(errno));
@@ -89,13 +89,13 @@ static void look_at_link(struct search *s, const char *dir, const char *name)
 	ssize_t n;
 
 	if (!to && !look_is_absent(errno)) {
-		fail(s, path);
+		source_failed(s, path);
 		return;
 	}
 	if (!to) { /* leads nowhere today, so its text counts */
 		n = readlink(path, text, sizeof(text) - 1);
 		if (n < 0) {
-			fail(s, path);
+			source_failed(s, path);
 			return;
 		}
 		text[n] = '\0';
@@ -119,7 +119,7 @@ static unsigned char type_of(struct search *s, const char *dir, const struct dir
 	if (lstat(path, &st) == 0)
 		return (unsigned char)IFTODT(st.st_mode);
 	if (!look_is_absent(errno))
-		fail(s, path);
+		source_failed(s, path);
 	return DT_UNKNOWN;
 }
 
@@ -129,7 +129,7 @@ static void search_dir(struct search *s, const char *path, int depth)
 	struct dirent *e;
 
 	if (!dir && !look_is_absent(errno))
-		fail(s, path);
+		source_failed(s, path);
 	while (dir && !s->bad && (errno = 0, e = readdir(dir))) {
 		unsigned char type = type_of(s, path, e);
 
@@ -145,7 +145,7 @@ static void search_dir(struct search *s, const char *path, int depth)
 		}
 	}
 	if (dir && !s->bad && errno && !look_is_absent(errno))
-		fail(s, path);
+		source_failed(s, path);
 	if (dir)
 		closedir(dir);
 }

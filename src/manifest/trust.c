@@ -225,7 +225,7 @@ static bool is_hash(const char *text)
 }
 
 /* Parse the first lines, or all of it. */
-static bool parse(char *text, bool grants, struct record *ret)
+static bool parse_record(char *text, bool grants, struct record *ret)
 {
 	struct record r = { 0 };
 
@@ -259,7 +259,7 @@ static int recall(const char *path, bool grants, struct record *ret, struct faul
 	rc = file ? load_record(file, &text, f) : 0;
 	if (rc < 0)
 		return rc;
-	if (text && !parse(text, grants, &r))
+	if (text && !parse_record(text, grants, &r))
 		return unusable(f, file, "is not a record of trust that this carrel can read");
 	/* A record copied from elsewhere does not apply to this path. */
 	if (r.path && strcmp(r.path, str_visible(path)) != 0)
@@ -293,7 +293,8 @@ static int write_text(int fd, const struct str *text)
 	return fchmod(fd, 0600) < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-static int replace(const char *dir, const char *name, const struct str *text, struct fault *f)
+static int replace_record(const char *dir, const char *name, const struct str *text,
+	struct fault *f)
 {
 	auto_close int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
 	const char *temp, *file = path_join(dir, name);
@@ -334,8 +335,8 @@ static int check_variable(const char *hash, bool *ret_same, struct fault *f)
 }
 
 /* The verdict and its record, with the granted lines if wanted. */
-static int decide(const char *path, const char *hash, bool grants, struct record *ret_record,
-	enum trust *ret, struct fault *f)
+static int decide_trust(const char *path, const char *hash, bool grants,
+	struct record *ret_record, enum trust *ret, struct fault *f)
 {
 	struct record record = { 0 };
 	bool once = false;
@@ -358,7 +359,7 @@ int trust_verdict(const char *path, const char *bytes, size_t n, struct trust_st
 {
 	struct trust_state state = { .hash = hash_hex(bytes, n) };
 	struct record record;
-	int rc = decide(path, state.hash, false, &record, &state.is, f);
+	int rc = decide_trust(path, state.hash, false, &record, &state.is, f);
 
 	if (rc == 0)
 		*ret = state;
@@ -371,7 +372,7 @@ int trust_check(const char *path, const char *bytes, size_t n, const struct json
 	struct trust_state state = { .hash = hash_hex(bytes, n) };
 	struct record record;
 	grant_lines grants = { 0 };
-	int rc = decide(path, state.hash, true, &record, &state.is, f);
+	int rc = decide_trust(path, state.hash, true, &record, &state.is, f);
 
 	if (rc < 0)
 		return rc;
@@ -408,7 +409,7 @@ int trust_give(const char *path, const struct trust_state *state, struct fault *
 		str_add(&text, *line);
 		str_addc(&text, '\n');
 	}
-	return replace(dir, store_name(path), &text, f);
+	return replace_record(dir, store_name(path), &text, f);
 }
 
 int trust_take(const char *path, bool *ret_was, struct fault *f)

@@ -413,7 +413,7 @@ static bool equal(const struct change_side *a, const struct change_side *b)
 }
 
 /* No layer may be in use; layers of dead boxes are frozen first. */
-static int settle(const struct layers *l, struct fault *f)
+static int settle_layers(const struct layers *l, struct fault *f)
 {
 	int busy = layers_lock(l->dir, "busy", LOCK_EX | LOCK_NB, f), rc;
 
@@ -614,7 +614,7 @@ int changes_take(const struct layers *l, const change_vec *all, struct fault *f)
 	change = layers_lock(l->dir, "change", LOCK_EX, f);
 	if (change < 0)
 		return change;
-	rc = settle(l, f);
+	rc = settle_layers(l, f);
 	for (size_t i = 0; rc == 0 && i < all->n; i++)
 		rc = still_so(l, &all->v[i], f);
 	for (size_t i = 0; rc == 0 && i < all->n; i++) {
@@ -652,7 +652,7 @@ int changes_drop(const struct layers *l, const char *name, const change_vec *all
 	struct fault *f)
 {
 	auto_close int change = layers_lock(l->dir, "change", LOCK_EX, f);
-	int rc = change < 0 ? change : settle(l, f);
+	int rc = change < 0 ? change : settle_layers(l, f);
 
 	for (size_t i = 0; rc == 0 && i < all->n; i++)
 		rc = still_so(l, &all->v[i], f);

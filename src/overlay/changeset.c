@@ -136,7 +136,7 @@ static bool is_git(const char *path)
 	return false;
 }
 
-static void count(struct changeset *set, const struct changed *c)
+static void count_change(struct changeset *set, const struct changed *c)
 {
 	bool dir = (c->kind == CHANGED_DELETED ? c->base : c->box).type == TYPE_DIR;
 
@@ -218,7 +218,7 @@ static bool is_opaque(int dir, const char *name)
 	return fd >= 0 && tree_is_opaque(fd);
 }
 
-static void enter(struct search *s, const struct changed *c, bool lower)
+static void enter_dir(struct search *s, const struct changed *c, bool lower)
 {
 	vec_push(&s->todo,
 		((struct todo){ .path = c->path,
@@ -232,7 +232,7 @@ static void visit_dir(struct search *s, struct changed *c)
 {
 	c->unlisted = too_deep(c->path) || !can_enter(s->upper, path_base(c->path));
 	if (!c->unlisted)
-		enter(s, c, c->base.type == TYPE_DIR);
+		enter_dir(s, c, c->base.type == TYPE_DIR);
 }
 
 /* Compare a name that the upper layer has. */
@@ -371,7 +371,7 @@ int changeset_find(struct changeset *set, struct fault *f)
 	if (set->all.n)
 		qsort(set->all.v, set->all.n, sizeof(*set->all.v), by_path);
 	vec_each(c, &set->all)
-		count(set, c);
+		count_change(set, c);
 	return 0;
 }
 

@@ -79,7 +79,7 @@ static const char *runs_text(const struct plan *p)
 		typed_text(p));
 }
 
-static size_t count(const struct plan *p, enum place_kind one, enum place_kind other)
+static size_t count_places(const struct plan *p, enum place_kind one, enum place_kind other)
 {
 	size_t n = 0;
 
@@ -97,8 +97,8 @@ static bool is_asked(const struct place *place)
 
 static void add_writes(const struct plan *p, bool colour, struct str *out)
 {
-	size_t kept = count(p, PLACE_PROTECT, PLACE_STUB);
-	size_t hidden = count(p, PLACE_HIDE, PLACE_HIDE);
+	size_t kept = count_places(p, PLACE_PROTECT, PLACE_STUB);
+	size_t hidden = count_places(p, PLACE_HIDE, PLACE_HIDE);
 	struct str text = { 0 };
 
 	vec_each(place, &p->places)

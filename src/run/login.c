@@ -16,7 +16,7 @@
 
 enum { MOST_LOGIN = 1 << 20, MOST_CONFIG = 16 << 20 };
 
-static bool wants(const struct harness *h, const struct agent *a, const char *variable)
+static bool wants_variable(const struct harness *h, const struct agent *a, const char *variable)
 {
 	return !h->wants || h->wants(a, variable);
 }
@@ -26,7 +26,7 @@ static const char *key_of(const struct harness *h, const struct agent *a,
 	const struct request *r)
 {
 	for (size_t i = 0; h->keys && h->keys[i]; i++) {
-		if (!wants(h, a, h->keys[i]))
+		if (!wants_variable(h, a, h->keys[i]))
 			continue;
 		if (getenv(h->keys[i]) && *getenv(h->keys[i]))
 			return h->keys[i];

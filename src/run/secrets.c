@@ -365,7 +365,7 @@ int secret_ask(const char *name, const char *message, const char **ret, struct f
 /* --- a program ------------------------------------------------------------------- */
 
 /* Without attributes: the program has our environment, signals and terminal. */
-static int spawn(const char *const *argv, int out, pid_t *ret)
+static int spawn_program(const char *const *argv, int out, pid_t *ret)
 {
 	posix_spawn_file_actions_t files;
 	int err = posix_spawn_file_actions_init(&files);
@@ -424,7 +424,7 @@ static int check_value(const char *what, int status, const char *value, ssize_t 
 	return 0;
 }
 
-static int run(const char *const *argv, const char *what, char *value, size_t *ret_n,
+static int run_program(const char *const *argv, const char *what, char *value, size_t *ret_n,
 	struct fault *f)
 {
 	auto_close int in = -1, out = -1;
@@ -436,7 +436,7 @@ static int run(const char *const *argv, const char *what, char *value, size_t *r
 		return fault_set(f, errno, "%s: making a pipe", what);
 	in = ends[0];
 	out = ends[1];
-	rc = spawn(argv, out, &pid);
+	rc = spawn_program(argv, out, &pid);
 	/* Not allowed; or not found, if we may not search a directory of PATH. */
 	if (rc == -ENOENT || rc == -EACCES) {
 		fault_set(f, -rc, "%s cannot be run", what);
@@ -473,7 +473,7 @@ int secret_run(const char *name, const char *const *argv, const char **ret, stru
 
 	/* If our parent ignored SIGCHLD, we do too, and the exit status would be lost. */
 	sigaction(SIGCHLD, &plain, &old);
-	rc = run(argv, what, value, &n, f);
+	rc = run_program(argv, what, value, &n, f);
 	sigaction(SIGCHLD, &old, NULL);
 	if (rc < 0) {
 		explicit_bzero(value, LONGEST + 1);

@@ -380,7 +380,7 @@ static void set_size(const char *bytes, size_t n)
 	s.dirty = true;
 }
 
-static void end(void)
+static void end_screen(void)
 {
 	write_text();
 	_exit(0);
@@ -400,7 +400,7 @@ static void obey(const char *packet, size_t n)
 		draw_all();
 		break;
 	case SCREEN_END:
-		end();
+		end_screen();
 		break;
 	}
 }
@@ -466,7 +466,7 @@ int main(void)
 			continue;
 		n = recv(SCREEN_SOCKET, packet, sizeof(packet), 0);
 		if (n == 0)
-			end();
+			end_screen();
 		if (n > 0)
 			obey(packet, (size_t)n);
 	}

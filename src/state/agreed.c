@@ -72,7 +72,7 @@ static const char *with(const char *text, const char *hash)
 }
 
 /* All or nothing; the last of two writers wins. */
-static int replace(const char *path, const char *text, struct fault *f)
+static int replace_agreed(const char *path, const char *text, struct fault *f)
 {
 	char *new = mem_printf("%s.XXXXXX", path);
 	auto_close int fd = mkostemp(new, O_CLOEXEC);
@@ -98,7 +98,7 @@ int agreed_add(const char *id, const char *hash, struct fault *f)
 		rc = load_agreed(path, &text, f);
 	if (rc < 0 || has_hash(text, hash))
 		return rc;
-	return replace(path, with(text, hash), f);
+	return replace_agreed(path, with(text, hash), f);
 }
 
 int agreed_forget(const char *id, struct fault *f)

@@ -216,7 +216,7 @@ int instance_look(const struct project *p, const char **ret_dir, struct fault *f
 }
 
 /* Lock all/id, which is dir; -EAGAIN when it did not exist, or was removed meanwhile. */
-static int hold(int all, const char *id, const char *dir, struct fault *f)
+static int hold_instance(int all, const char *id, const char *dir, struct fault *f)
 {
 	auto_close int fd = openat(all, id, DIR_FLAGS);
 	struct stat st;
@@ -259,7 +259,7 @@ int instance_enter(const struct project *p, const char **ret_dir, struct fault *
 	int rc = all < 0 ? all : -EAGAIN, made;
 
 	for (int i = 0; rc == -EAGAIN && i < TRIES; i++) {
-		fd = hold(all, p->id, dir, f);
+		fd = hold_instance(all, p->id, dir, f);
 		rc = fd < 0 ? fd : 0;
 		made = rc < 0 ? xdg_make(dir, f) : 0;
 		if (made < 0)

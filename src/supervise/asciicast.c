@@ -215,7 +215,7 @@ static size_t begin_event(struct record *r, char type)
 	return mark;
 }
 
-static void end(struct record *r)
+static void end_event(struct record *r)
 {
 	put_text(r, "\"]\n");
 }
@@ -248,7 +248,7 @@ static void put_slice(struct record_stream *s, const char *bytes, size_t n)
 	if (r->len == text)
 		r->len = mark;
 	else
-		end(r);
+		end_event(r);
 }
 
 void record_output(struct record_stream *s, const char *bytes, size_t n)
@@ -276,7 +276,7 @@ void record_resize(struct record *r, unsigned int cols, unsigned int rows)
 	begin_event(r, 'r');
 	snprintf(text, sizeof(text), "%ux%u", cols, rows);
 	put_text(r, text);
-	end(r);
+	end_event(r);
 }
 
 int record_timeout(const struct record *r)
@@ -409,7 +409,7 @@ static void put_rest(struct record *r)
 	begin_event(r, 'o');
 	put_unfinished(&r->out);
 	put_unfinished(&r->err);
-	end(r);
+	end_event(r);
 }
 
 int record_close(struct record *r, struct fault *f)

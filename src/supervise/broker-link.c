@@ -40,7 +40,7 @@ enum {
 
 /* ---- the start ---- */
 
-static int spawn(struct broker_link *l, struct fault *f)
+static int spawn_broker(struct broker_link *l, struct fault *f)
 {
 	/*
 	 * The longest policy fits into the socket unread: the box runs already, and we must not
@@ -116,7 +116,7 @@ static int configure(struct broker_link *l, const struct plan *p)
 
 static int start_broker(struct broker_link *l, const struct plan *p, struct fault *f)
 {
-	int rc = spawn(l, f);
+	int rc = spawn_broker(l, f);
 
 	if (rc < 0)
 		return rc;
@@ -141,7 +141,7 @@ static void leave(struct broker_link *l)
 	l->on = false;
 }
 
-static void stop(struct broker_link *l)
+static void stop_broker(struct broker_link *l)
 {
 	if (!l->on)
 		return;
@@ -167,7 +167,7 @@ static void lose(struct broker_link *l)
 {
 	struct net_event e = { .kind = NET_LOST };
 
-	stop(l);
+	stop_broker(l);
 	l->lost = true;
 	tell_of(l, &e);
 }
@@ -308,7 +308,7 @@ static void wake(struct broker_link *l)
 /*
  * Refuse connections in place of the broker: closing them resets them (box/native/redirect.c).
  */
-static void refuse(const struct broker_link *l)
+static void refuse_connections(const struct broker_link *l)
 {
 	int fd;
 
@@ -366,7 +366,7 @@ void broker_serve(struct broker_link *l, const struct pollfd *fds)
 	for (int i = 0; i < BROKER_FDS; i++)
 		asked |= fds[i].revents != 0;
 	if (asked && l->lost)
-		refuse(l);
+		refuse_connections(l);
 	if (asked)
 		wake(l);
 	if (!l->on || !fds[0].revents)
@@ -517,12 +517,12 @@ void broker_end(struct broker_link *l)
 	if (!l->on)
 		return;
 	/* Its last events are missing, and with them the bytes of its connections. */
-	stop(l);
+	stop_broker(l);
 	tell_of(l,
 		&(struct net_event){ .kind = NET_LIMIT, .name = "time for the broker to end" });
 }
 
 void broker_kill(struct broker_link *l)
 {
-	stop(l);
+	stop_broker(l);
 }

@@ -180,7 +180,7 @@ static void put_status(void *ctx, struct json *j)
 	json_close(j, ']');
 }
 
-static int decide(void *ctx, const char *entry, bool deny, struct fault *f)
+static int decide_entry(void *ctx, const char *entry, bool deny, struct fault *f)
 {
 	struct steer *s = ctx;
 	int rc;
@@ -280,13 +280,13 @@ static int add_command(void *ctx, int *fd, const char *const *argv, const struct
 }
 
 static const struct control_ops own_ops = { .status = put_status,
-	.decide = decide,
+	.decide = decide_entry,
 	.port = change_port,
 	.stop = stop_box,
 	.exec = add_command };
 
 static const struct control_ops detached_ops = { .status = put_status,
-	.decide = decide,
+	.decide = decide_entry,
 	.port = change_port,
 	.stop = stop_box,
 	.exec = add_command,

@@ -160,7 +160,7 @@ static int ask_port(struct control *c, const struct json_value *request, struct 
 	return rc;
 }
 
-static unsigned int number(const struct json_value *request, const char *key,
+static unsigned int number_of(const struct json_value *request, const char *key,
 	unsigned int otherwise)
 {
 	const struct json_value *v = json_member(request, key);
@@ -176,7 +176,8 @@ static int ask_stop(struct control *c, const struct json_value *request, struct 
 
 	if (!c->ops->stop)
 		return fault_set(f, 0, "this box cannot be stopped so");
-	rc = c->ops->stop(c->ctx, number(request, "seconds", 10), flag(request, "restart"), f);
+	rc = c->ops->stop(c->ctx, number_of(request, "seconds", 10), flag(request, "restart"),
+		f);
 	if (rc == 0)
 		json_bool(j, "ok", true);
 	return rc;
@@ -238,13 +239,13 @@ static int ask_exec(struct control *c, const struct json_value *request, struct 
 		.out = -1,
 		.err = -1,
 		.terminal = flag(request, "terminal"),
-		.rows = (unsigned short)number(request, "rows", 24),
-		.cols = (unsigned short)number(request, "cols", 80) };
+		.rows = (unsigned short)number_of(request, "rows", 24),
+		.cols = (unsigned short)number_of(request, "cols", 80) };
 	const char *const *argv = words(request, "argv");
 	auto_close int copy = -1;
 	int rc;
 
-	if (!argv || !take_streams(c, number(request, "streams", 0), &io))
+	if (!argv || !take_streams(c, number_of(request, "streams", 0), &io))
 		return fault_set(f, 0, "the request has no command, or lacks its streams");
 	if (!c->ops->exec)
 		return fault_set(f, 0, "nothing can be added to this box");
@@ -264,8 +265,8 @@ static int ask_attach(struct control *c, const struct json_value *request, struc
 	struct fault *f)
 {
 	const struct streams_client client = {
-		.rows = (unsigned short)number(request, "rows", 24),
-		.cols = (unsigned short)number(request, "cols", 80),
+		.rows = (unsigned short)number_of(request, "rows", 24),
+		.cols = (unsigned short)number_of(request, "cols", 80),
 		.read_only = flag(request, "readonly"),
 	};
 	auto_close int copy = -1;
@@ -386,7 +387,7 @@ static bool is_ours(int fd)
 }
 
 /* The rest move up, so that the oldest is always the first. */
-static void drop(struct control *c, int i)
+static void drop_caller(struct control *c, int i)
 {
 	fd_close(&c->client[i]);
 	memmove(&c->client[i], &c->client[i + 1],
@@ -401,7 +402,7 @@ static void receive(struct control *c)
 	if (fd < 0 || !is_ours(fd))
 		return;
 	if (c->client[CONTROL_CLIENTS - 1] >= 0)
-		drop(c, 0);
+		drop_caller(c, 0);
 	for (int i = 0; i < CONTROL_CLIENTS; i++) {
 		if (c->client[i] < 0) {
 			c->client[i] = take_fd(&fd);
@@ -425,7 +426,7 @@ void control_serve(struct control *c, const struct pollfd *pfd)
 	/* From the last, because dropping one moves those after it. */
 	for (int i = CONTROL_CLIENTS - 1; i >= 0; i--)
 		if (pfd[1 + i].fd >= 0 && pfd[1 + i].revents && !converse(c, c->client[i]))
-			drop(c, i);
+			drop_caller(c, i);
 	if (pfd[0].fd >= 0 && pfd[0].revents)
 		receive(c);
 }

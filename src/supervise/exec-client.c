@@ -134,7 +134,7 @@ static void hear_signal(struct exec_client *c)
 	send(c->fd, packet, sizeof(packet), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void loop(struct exec_client *c)
+static void client_loop(struct exec_client *c)
 {
 	struct streams *s = &c->streams.base;
 	struct pollfd fds[FDS];
@@ -173,7 +173,7 @@ int exec_in_box(const char *name, const char *const *argv, int *ret_code, struct
 		return rc;
 	c->signals = open_signals();
 	c->streams.base.ops->start(&c->streams.base, terminal);
-	loop(c);
+	client_loop(c);
 	*ret_code = c->code;
 	return 0;
 }

@@ -139,7 +139,7 @@ static void begin_line(struct line *l, struct journal *j, const char *event,
 	json_string(&l->json, "event", event);
 }
 
-static void end(struct line *l)
+static void end_line(struct line *l)
 {
 	json_close(&l->json, '}');
 	str_addc(&l->text, '\n');
@@ -154,7 +154,7 @@ static void put_start(struct journal *j, const char *box)
 	json_number(&l.json, "carrel", JOURNAL_FORMAT);
 	json_string(&l.json, "box", box);
 	json_number(&l.json, "pid", getpid());
-	end(&l);
+	end_line(&l);
 }
 
 /*
@@ -173,7 +173,7 @@ static bool has_room(struct journal *j, bool cheap)
 		json_string(&l.json, "text",
 			cheap ? "lookups and datagrams are not recorded any more"
 			      : "the rest is not recorded");
-		end(&l);
+		end_line(&l);
 	}
 	j->is_full[!cheap] = true;
 	return false;
@@ -377,7 +377,7 @@ static bool is_of_host(const struct net_event *e)
 	return e->kind == NET_CONNECT || e->kind == NET_DATAGRAM;
 }
 
-static void count(struct journal_sum *sum, const struct net_event *e)
+static void count_event(struct journal_sum *sum, const struct net_event *e)
 {
 	bool named = e->name[0] || e->address.family != ADDRESS_NONE;
 
@@ -406,12 +406,12 @@ void journal_event(struct journal *j, const struct net_event *e)
 
 	if (!j->memory)
 		return;
-	count(&j->sum, e);
+	count_event(&j->sum, e);
 	if (!is_live(j) || !has_room(j, e->kind == NET_LOOKUP || e->kind == NET_DATAGRAM))
 		return;
 	begin_line(&l, j, kinds[e->kind].name, e->time);
 	kinds[e->kind].put(&l.json, e);
-	end(&l);
+	end_line(&l);
 }
 
 const struct journal_sum *journal_sum(const struct journal *j)
@@ -458,7 +458,7 @@ int journal_close(struct journal *j, int code, struct fault *f)
 		json_number(&l.json, "code", code);
 		json_count(&l.json, "sent", j->sum.sent);
 		json_count(&l.json, "received", j->sum.received);
-		end(&l);
+		end_line(&l);
 	}
 	journal_flush(j);
 	if (close(j->fd) < 0 && !j->error && errno != EINTR)

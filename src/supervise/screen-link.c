@@ -59,7 +59,8 @@ static int await_ready(struct screen_link *l, struct fault *f)
 	return fault_set(f, 0, "the box's screen ended at its start");
 }
 
-static int spawn(struct screen_link *l, const char *program, int log, int text, struct fault *f)
+static int spawn_screen(struct screen_link *l, const char *program, int log, int text,
+	struct fault *f)
 {
 	int ends[2], rc;
 
@@ -97,7 +98,7 @@ int screen_start(struct screen_link *l, const char *name, struct screen_size siz
 	text = open_file(name, BOXES_SCREEN, f);
 	if (text < 0)
 		return text;
-	rc = spawn(l, program, log, text, f);
+	rc = spawn_screen(l, program, log, text, f);
 	if (rc == 0)
 		screen_resize(l, size);
 	return rc;

@@ -81,7 +81,7 @@ static void detached_start(struct streams *base, int terminal)
 
 /* --- clients --------------------------------------------------------------------- */
 
-static void drop(struct streams_detached *s, int i)
+static void drop_viewer(struct streams_detached *s, int i)
 {
 	fd_close(&s->viewer[i].fd);
 	if (s->drawing == i)
@@ -173,7 +173,7 @@ static void hear_viewer(struct streams_detached *s, int i)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		drop(s, i);
+		drop_viewer(s, i);
 		return;
 	}
 	if (packet[0] == VIEWER_SIZE && n == 1 + sizeof(v->size))
@@ -253,7 +253,7 @@ static void take_picture(struct streams_detached *s, const char *bytes, size_t n
 	/* It will get another one, a limited number of times. */
 	v->stale = true;
 	if (++v->failed == PICTURES)
-		drop(s, s->drawing);
+		drop_viewer(s, s->drawing);
 }
 
 static void hear_screen(struct streams_detached *s)
@@ -381,7 +381,7 @@ static void detached_close(struct streams *base, int code)
 		if (s->viewer[i].fd < 0)
 			continue;
 		send_packet(&s->viewer[i], VIEWER_END, &exit_code, sizeof(exit_code));
-		drop(s, i);
+		drop_viewer(s, i);
 	}
 	screen_end(&s->screen);
 }

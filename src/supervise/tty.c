@@ -112,7 +112,7 @@ void tty_restore(struct tty *t)
 }
 
 /* Stop here, if the signal's default action and the process group allow it. */
-static void stop(bool group)
+static void stop_self(bool group)
 {
 	struct sigaction plain = { .sa_handler = SIG_DFL }, old;
 	sigset_t allow, mask;
@@ -134,7 +134,7 @@ static void stop(bool group)
 bool tty_suspend(struct tty *t, bool group)
 {
 	tty_restore(t);
-	stop(group);
+	stop_self(group);
 	tty_raw(t);
 	return tty_foreground(t);
 }

@@ -137,8 +137,8 @@ mutant("links on the way to a source", "box/native/mount.c",
        "NO_LINKS = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,",
        "NO_LINKS = RESOLVE_NO_MAGICLINKS,", SWAPPED)
 mutant("links in the directory of a source", "box/native/mount.c",
-       "int dir = enter(&t->source, AT_FDCWD, path, NO_LINKS, &name);",
-       "int dir = enter(&t->source, AT_FDCWD, path, 0, &name);", SWAPPED)
+       "int dir = enter_dir(&t->source, AT_FDCWD, path, NO_LINKS, &name);",
+       "int dir = enter_dir(&t->source, AT_FDCWD, path, 0, &name);", SWAPPED)
 mutant("a source that is a link", "box/native/mount.c",
        "const unsigned int how = flags | AT_SYMLINK_NOFOLLOW |",
        "const unsigned int how = flags |", SWAPPED)

@@ -55,7 +55,7 @@ static char *next_word(char **at, const char *end)
 	return word;
 }
 
-static bool split(struct more *m, char *bytes, size_t size, char **room)
+static bool split_words(struct more *m, char *bytes, size_t size, char **room)
 {
 	const struct box_exec_head *head = (const void *)bytes;
 	char *at = bytes + sizeof(*head);
@@ -100,7 +100,7 @@ static int arrange(const struct more *m)
 	return 0;
 }
 
-static int child(void *arg)
+static int exec_child(void *arg)
 {
 	struct more *m = arg;
 	sigset_t none;
@@ -117,7 +117,8 @@ static int child(void *arg)
 }
 
 /* 0 or an errno; the words are in bytes. */
-static int run(const struct native *n, char *bytes, size_t size, int number, bool terminal)
+static int run_command(const struct native *n, char *bytes, size_t size, int number,
+	bool terminal)
 {
 	const struct box_exec_head *head = (const void *)bytes;
 	const size_t words = (size_t)head->argc + head->envc + 2;
@@ -137,9 +138,9 @@ static int run(const struct native *n, char *bytes, size_t size, int number, boo
 		return ENOMEM;
 	if (terminal)
 		m.terminal = terminal_open(head->rows, head->cols, &master);
-	if ((terminal && m.terminal < 0) || !split(&m, bytes, size, room))
+	if ((terminal && m.terminal < 0) || !split_words(&m, bytes, size, room))
 		m.err = EINVAL;
-	pid = m.err ? -1 : exec_clone(child, &m);
+	pid = m.err ? -1 : exec_clone(exec_child, &m);
 	if (pid < 0 && !m.err)
 		m.err = errno;
 	if (!m.err) {
@@ -164,7 +165,7 @@ static void start_command(const struct native *n, const struct wire *w, int fd)
 		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd,
 			0);
 	if (bytes != MAP_FAILED) {
-		err = run(n, bytes, (size_t)st.st_size, w->group, w->value);
+		err = run_command(n, bytes, (size_t)st.st_size, w->group, w->value);
 		munmap(bytes, (size_t)st.st_size);
 	}
 	for (int i = 0; i < 3; i++)

@@ -122,7 +122,7 @@ static int read_from(const char *path)
 	return fd < 0 ? -1 : dup2(fd, STDIN_FILENO);
 }
 
-static int child(void *arg)
+static int exec_child(void *arg)
 {
 	struct start *s = arg;
 
@@ -160,7 +160,7 @@ int step_exec(struct native *n, struct fault *f)
 	title_set("carrel-init");
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	pid = exec_clone(child, &s);
+	pid = exec_clone(exec_child, &s);
 	if (pid < 0) {
 		snprintf(f->step, sizeof(f->step), "start");
 		return fault_set(f, errno, "start the command");

@@ -235,7 +235,7 @@ static void leave(struct parent *p)
 /*
  * Open the directory of an absolute path; *ret_name is the last part. -1: it cannot be opened.
  */
-static int enter(struct parent *p, int dir, const char *path, unsigned long long resolve,
+static int enter_dir(struct parent *p, int dir, const char *path, unsigned long long resolve,
 	const char **ret_name)
 {
 	const char *name = path_base(path), *parent;
@@ -290,7 +290,7 @@ int mount_open(const char *path, struct fault *f)
 static int clone_source(struct tree *t, const char *path, uint64_t attr, struct fault *f)
 {
 	const char *name;
-	int dir = enter(&t->source, AT_FDCWD, path, NO_LINKS, &name);
+	int dir = enter_dir(&t->source, AT_FDCWD, path, NO_LINKS, &name);
 	int mount = dir < 0 ? -1 : clone_at(t, dir, name, attr);
 
 	if (mount >= 0)
@@ -345,7 +345,7 @@ static int attach(struct tree *t, int mount, const struct place *place, struct f
 	int dir = t->root, target;
 
 	if (!place->create)
-		dir = enter(&t->target, t->root, place->target, NO_LINKS_OUT, &name);
+		dir = enter_dir(&t->target, t->root, place->target, NO_LINKS_OUT, &name);
 	if (dir >= 0 && sys_move_mount(mount, "", dir, name, MOVE_MOUNT_F_EMPTY_PATH) == 0) {
 		covered(t, place->target);
 		return 0;
@@ -395,7 +395,7 @@ static int copy(int from, int to)
 static int put_copy(struct tree *t, const struct place *place, struct fault *f)
 {
 	const char *name = place->source;
-	int dir = enter(&t->source, AT_FDCWD, place->source, NO_LINKS, &name), from, rc;
+	int dir = enter_dir(&t->source, AT_FDCWD, place->source, NO_LINKS, &name), from, rc;
 
 	from = fd_later(&t->later,
 		fd_open2(dir < 0 ? AT_FDCWD : dir, name,

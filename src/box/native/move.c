@@ -290,7 +290,7 @@ static bool is_lower(int parent, const char *name, const char *probe)
 	return plain_rename(parent, name, parent, probe) < 0 && errno == EXDEV;
 }
 
-static int replace(int parent, const char *name, const char *beside)
+static int replace_dir(int parent, const char *name, const char *beside)
 {
 	auto_close int old = -1, new = -1;
 	struct stat was;
@@ -336,7 +336,7 @@ int move_to_upper(int parent, const char *name)
 		bool lower = is_lower(parent, name, beside);
 
 		unlinkat(parent, inside, AT_REMOVEDIR);
-		rc = lower && replace(parent, name, beside) < 0 ? -errno : 0;
+		rc = lower && replace_dir(parent, name, beside) < 0 ? -errno : 0;
 	}
 	unlinkat(parent, beside, AT_REMOVEDIR); /* unless it has another name now */
 	return rc;

@@ -113,7 +113,7 @@ int net_make(struct box *box, struct fault *f)
 	return 0;
 }
 
-static int failed(int err, const char *what, struct fault *f)
+static int net_failed(int err, const char *what, struct fault *f)
 {
 	int rc = fault_set(f, err, "%s", what);
 
@@ -144,7 +144,7 @@ int step_net(struct native *n, struct fault *f)
 	if (net < 0 && !w.address)
 		return fault_set(f, EMFILE, "receive the network namespace");
 	if (net < 0) /* init runs the same program at the same addresses */
-		return failed(w.value, (const char *)(uintptr_t)w.address, f);
+		return net_failed(w.value, (const char *)(uintptr_t)w.address, f);
 	if (setns(net, CLONE_NEWNET) < 0)
 		return fault_set(f, errno, "join the network namespace");
 	return 0;

@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-static int failed(const char *name, rlim_t value, struct fault *f)
+static int rlimit_failed(const char *name, rlim_t value, struct fault *f)
 {
 	fault_set(f, errno, "limit %s to %llu", name, (unsigned long long)value);
 	return fault_fix(f, "A limit cannot be above the one in force outside (ulimit -H).");
@@ -24,7 +24,7 @@ static int limit(int what, rlim_t value, const char *name, struct fault *f)
 {
 	const struct rlimit r = { value, value };
 
-	return setrlimit(what, &r) < 0 ? failed(name, value, f) : 0;
+	return setrlimit(what, &r) < 0 ? rlimit_failed(name, value, f) : 0;
 }
 
 /* Half of what the user may have now. Without a limit there is enough for everybody. */
@@ -46,7 +46,8 @@ int limits_raise_files(struct fault *f)
 	if (r.rlim_cur == r.rlim_max)
 		return 0;
 	r.rlim_cur = r.rlim_max;
-	return setrlimit(RLIMIT_NOFILE, &r) < 0 ? failed("open files", r.rlim_max, f) : 0;
+	return setrlimit(RLIMIT_NOFILE, &r) < 0 ? rlimit_failed("open files", r.rlim_max, f)
+						: 0;
 }
 
 int limits_of_files(unsigned long long files)
@@ -70,7 +71,7 @@ static int prepare_files(rlim_t files, struct fault *f)
 	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && files <= r.rlim_max)
 		return 0;
 	errno = EPERM;
-	return failed("open files", files, f);
+	return rlimit_failed("open files", files, f);
 }
 
 /*

@@ -395,7 +395,7 @@ static int turn(int wait)
 	return n;
 }
 
-static void loop(void)
+static void broker_loop(void)
 {
 	while (!broker.ending) {
 		int n = turn(-1);
@@ -560,7 +560,7 @@ int broker_main(void)
 	begin_broker();
 	if (broker_send(broker.supervisor, &m, NULL, 0, NULL, 0, 0) < 0)
 		return 125;
-	loop();
+	broker_loop();
 	finish_box();
 	return 0;
 }

@@ -16,7 +16,7 @@ enum {
 
 /* ---- judging ---- */
 
-static void hold(struct conn *c)
+static void hold_conn(struct conn *c)
 {
 	struct net_event e;
 
@@ -191,7 +191,7 @@ static void judge_conn(struct conn *c)
 		v = judge_address(c, &c->address);
 	c->reason = v.reason;
 	if (!v.allowed && may_ask(v) && broker.bytes_left)
-		hold(c);
+		hold_conn(c);
 	else if (!v.allowed)
 		conn_refuse(c, v);
 	else if (!broker.bytes_left)

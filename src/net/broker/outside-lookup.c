@@ -44,7 +44,8 @@ static bool is_settled(const struct query *q)
 
 /* ---- what came of it ---- */
 
-static int remember(const char *name, const struct address *a, unsigned int n, uint32_t ttl)
+static int remember_addresses(const char *name, const struct address *a, unsigned int n,
+	uint32_t ttl)
 {
 	int number = synth_name(&broker.synth, name);
 	struct resolved *r;
@@ -104,7 +105,7 @@ static void conclude(struct query *q)
 			all[n++] = a->address[i];
 	}
 	if (n)
-		error = remember(q->name, all, n, ttl);
+		error = remember_addresses(q->name, all, n, ttl);
 	finish_query(q, error);
 }
 
@@ -354,7 +355,7 @@ void query_start(struct query *q)
 		return;
 	n = lookup_find(&broker.hosts, q->name, a);
 	if (n)
-		finish_query(q, remember(q->name, a, n, LEAST_S));
+		finish_query(q, remember_addresses(q->name, a, n, LEAST_S));
 	else if (!ask_server(q))
 		ask_next(q);
 }

@@ -84,7 +84,7 @@ static bool is_at_mark(const struct flow *flow, ssize_t n, bool all)
 	return !flow->held && !flow->ended && (n == 0 || (n == -EAGAIN && all));
 }
 
-static enum pump_result settle(struct flow *flow, int to)
+static enum pump_result settle_flow(struct flow *flow, int to)
 {
 	if (!flow->ended || flow->held || flow->shut)
 		return PUMP_WAIT;
@@ -102,7 +102,7 @@ enum pump_result flow_pump(struct flow *flow, int from, int to, uint64_t *room, 
 		ssize_t n;
 
 		if (flow->ended && !flow->held)
-			return settle(flow, to);
+			return settle_flow(flow, to);
 		if (!*room || turn > TURN)
 			return PUMP_MORE;
 		n = bulk ? move(flow, from, to, *room) : -EAGAIN;

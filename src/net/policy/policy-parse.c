@@ -77,7 +77,7 @@ static bool split_bracket(const char *text, struct parts *ret, struct wrong *w)
 }
 
 /* A text with two colons is an IPv6 address without a port. */
-static bool split(const char *text, struct parts *ret, struct wrong *w)
+static bool split_entry(const char *text, struct parts *ret, struct wrong *w)
 {
 	const char *colon = strchr(text, ':');
 
@@ -261,7 +261,7 @@ static bool parse_rule(const char *text, bool deny, struct policy_rule *ret, str
 	struct parts parts;
 
 	*w = (struct wrong){ 0 };
-	if (!split(text, &parts, w) || !parse_port(parts.port, &r, w) ||
+	if (!split_entry(text, &parts, w) || !parse_port(parts.port, &r, w) ||
 		!parse_host(&parts, &r, w))
 		return false;
 	*ret = r;

@@ -33,7 +33,7 @@ static const uint8_t *take_bytes(struct rest *r, size_t n)
 	return at;
 }
 
-static uint16_t number(const uint8_t byte[2])
+static uint16_t number_at(const uint8_t byte[2])
 {
 	return (uint16_t)(byte[0] << 8 | byte[1]);
 }
@@ -44,7 +44,7 @@ static const uint8_t *take_ip(struct rest *r, uint8_t protocol)
 	size_t n = r->n ? (r->at[0] & 15U) * 4 : 0;
 	const uint8_t *ip = n < IP_HEAD ? NULL : take_bytes(r, n);
 
-	if (!ip || ip[0] >> 4 != VERSION_4 || ip[9] != protocol || number(ip + 6) & FRAGMENT)
+	if (!ip || ip[0] >> 4 != VERSION_4 || ip[9] != protocol || number_at(ip + 6) & FRAGMENT)
 		return NULL;
 	return ip;
 }
@@ -60,7 +60,7 @@ static bool take_icmp(struct rest *r, uint16_t what)
 {
 	const uint8_t *icmp = take_bytes(r, ICMP_HEAD);
 
-	return icmp && number(icmp) == what;
+	return icmp && number_at(icmp) == what;
 }
 
 bool quote_read(enum address_family family, const uint8_t *bytes, size_t n, struct address *ret,
@@ -78,6 +78,6 @@ bool quote_read(enum address_family family, const uint8_t *bytes, size_t n, stru
 	if (!ports)
 		return false;
 	*ret = v6 ? address_v6(ip + 24) : address_v4(ip + 16);
-	*ret_port = number(ports + 2);
+	*ret_port = number_at(ports + 2);
 	return true;
 }

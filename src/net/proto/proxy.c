@@ -34,7 +34,7 @@ enum { SOCKS_IPV4 = 1, SOCKS_NAME = 3, SOCKS_IPV6 = 4, SOCKS_CONNECT = 1 };
 /* ---- what both need ---- */
 
 /* Keep the first reason; the caller decides when the state becomes BAD. */
-static void refuse(struct proxy *p, enum proxy_answer answer, const char *why)
+static void refuse_request(struct proxy *p, enum proxy_answer answer, const char *why)
 {
 	if (p->why[0])
 		return;
@@ -44,7 +44,7 @@ static void refuse(struct proxy *p, enum proxy_answer answer, const char *why)
 
 static enum proxy_state bad(struct proxy *p, enum proxy_answer answer, const char *why)
 {
-	refuse(p, answer, why);
+	refuse_request(p, answer, why);
 	p->step = STEP_BAD;
 	return PROXY_BAD;
 }
@@ -63,11 +63,11 @@ static void set_target(struct proxy *p, const char *host, size_t n, unsigned int
 
 	if (wrong) {
 		snprintf(why, sizeof(why), "the host in the request %s", wrong);
-		refuse(p, PROXY_MALFORMED, why);
+		refuse_request(p, PROXY_MALFORMED, why);
 		return;
 	}
 	if (!port) {
-		refuse(p, PROXY_MALFORMED, "the request has no port from 1 to 65535");
+		refuse_request(p, PROXY_MALFORMED, "the request has no port from 1 to 65535");
 		return;
 	}
 	p->kind = (uint8_t)name_canon(host, n, p->name);
@@ -75,7 +75,7 @@ static void set_target(struct proxy *p, const char *host, size_t n, unsigned int
 	if (p->kind != NAME_HOST)
 		address_parse(p->name, strlen(p->name), &p->address);
 	else if (name_is_local(p->name))
-		refuse(p, PROXY_NO,
+		refuse_request(p, PROXY_NO,
 			"localhost is the client's own loopback: connect without the proxy");
 }
 
@@ -105,9 +105,11 @@ static void parse_authority(struct proxy *p, const char *s, size_t n)
 	size_t host = colon ? (size_t)(colon - s) : n;
 
 	if (!colon)
-		refuse(p, PROXY_MALFORMED, "the request has no port: CONNECT takes host:port");
+		refuse_request(p, PROXY_MALFORMED,
+			"the request has no port: CONNECT takes host:port");
 	else if (s[0] != '[' && memchr(s, ':', host))
-		refuse(p, PROXY_MALFORMED, "the request has an IPv6 address without brackets");
+		refuse_request(p, PROXY_MALFORMED,
+			"the request has an IPv6 address without brackets");
 	else
 		set_target(p, s, host, parse_port(colon + 1, n - host - 1));
 }
@@ -122,7 +124,7 @@ static void parse_request_line(struct proxy *p)
 		return;
 	if (p->len <= strlen(METHOD) + tail || memcmp(s + n, version, tail - 1) != 0 ||
 		s[n + tail - 1] < '0' || s[n + tail - 1] > '9')
-		refuse(p, PROXY_MALFORMED,
+		refuse_request(p, PROXY_MALFORMED,
 			"the first line is not of the form CONNECT host:port HTTP/1.1");
 	else
 		parse_authority(p, s, n);
@@ -132,11 +134,13 @@ static void parse_request_line(struct proxy *p)
 static void add_to_line(struct proxy *p, uint8_t c)
 {
 	if (p->len < strlen(METHOD) && c != (uint8_t)METHOD[p->len])
-		refuse(p, PROXY_METHOD, "this proxy takes no other method than CONNECT");
+		refuse_request(p, PROXY_METHOD,
+			"this proxy takes no other method than CONNECT");
 	if (p->why[0])
 		return;
 	if (p->len == PROXY_LINE)
-		refuse(p, PROXY_LONG, "the first line is too long for a host and a port");
+		refuse_request(p, PROXY_LONG,
+			"the first line is too long for a host and a port");
 	else
 		p->line[p->len++] = c;
 }
