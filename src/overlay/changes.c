@@ -524,9 +524,9 @@ static int change_users(const struct layers *l, const struct change *c, struct f
 }
 
 /*
- * Open the directory of a name in the single layer that exists while no box runs. 0: there is no
- * layer. 1: *ret is the directory, or -1 with errno, and *ret_last the name's last part.
- * *ret_opaque is the first directory on the way that hides the user's, which is then *ret; or NULL.
+ * Open the directory of a name in the single layer that exists while no box runs. 0: there is
+ * no layer. 1: *ret is the directory, or -1 with errno; *ret_last is the name's last part. If a
+ * directory on the way hides the user's, *ret_opaque is its name, and the search stops there.
  */
 static int open_in_layer(const struct layers *l, const char *full, int *ret,
 	const char **ret_last, const char **ret_opaque, struct fault *f)
