@@ -188,5 +188,8 @@ int plan_add_network(const struct request *r, const struct host *h, struct plan 
 {
 	p->net_rules = h->net_rules;
 	p->ask = r->ask;
+	vec_each(host, &r->hosts)
+		if (!host->deny && network_is_brokered(r->network))
+			vec_push(&p->reaches, host->entry);
 	return add_ports(r, p, f);
 }

@@ -141,6 +141,7 @@ struct plan {
 
 	net_rule_vec
 		net_rules; /* ALLOW, OPEN: what may be reached, from host/network-policy.h */
+	name_vec reaches;  /* the entries that allow, as written; neither shown nor hashed */
 	const struct policy *policy; /* the same for the broker, net/policy/policy.h; or NULL */
 	bool ask;
 	VEC(struct port_pair) ports;

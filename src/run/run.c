@@ -578,6 +578,29 @@ static struct streams *open_streams(struct run *run, const struct run_options *o
 	return &run->detached.base;
 }
 
+/* What an earlier box of the name left must not be taken for this one's. */
+static int begin_record(const struct run *run, const struct run_options *o, struct fault *f)
+{
+	const struct plan *p = run->plan;
+	struct str text = { 0 };
+	struct json j = { .out = &text };
+	int rc = 0;
+
+	if (!p->overlay && boxes_has(p->name, BOXES_RESULT))
+		rc = boxes_drop(p->name, BOXES_RESULT, f);
+	if (rc == 0 && !o->detached && boxes_has(p->name, BOXES_DETACHED))
+		rc = boxes_drop(p->name, BOXES_DETACHED, f);
+	if (rc < 0 || !o->detached)
+		return rc;
+	json_open(&j, NULL, '{');
+	json_string(&j, "agent", p->agent ? p->agent->name : NULL);
+	json_string(&j, "workspace", p->workspace);
+	json_number(&j, "started", run->since.tv_sec);
+	json_close(&j, '}');
+	str_addc(&text, '\n');
+	return boxes_put(p->name, BOXES_DETACHED, text.p, text.len, f);
+}
+
 /*
  * begin → plan → start. The same line whether the plan was shown before or is made meanwhile.
  */
@@ -598,6 +621,8 @@ static int start_run(struct run *run, const struct run_options *o, struct fault 
 	}
 	if (run->plan->overlay)
 		rc = workspace_begin(run->plan, run->request, &run->since, f);
+	if (rc == 0)
+		rc = begin_record(run, o, f);
 	if (rc < 0) {
 		supervise_abandon(&run->box);
 		return rc;

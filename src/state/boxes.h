@@ -24,9 +24,10 @@ struct fault;
 enum { BOXES_DAYS = 30 }; /* how long a record is kept */
 
 /* Of a detached box: lines that scrolled off its screen, the screen itself, and the result. */
-#define BOXES_LOG    "output.log"
-#define BOXES_SCREEN "screen.txt"
-#define BOXES_RESULT "result.json" /* "code", "ended" (seconds of the clock) */
+#define BOXES_LOG      "output.log"
+#define BOXES_SCREEN   "screen.txt"
+#define BOXES_DETACHED "detached.json" /* "agent", "workspace", "started": at its start */
+#define BOXES_RESULT   "result.json"   /* "code", "ended" (seconds of the clock) */
 
 /* Could a box have this name, so that it is safe in a path? */
 bool boxes_is_name(const char *name);

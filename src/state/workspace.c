@@ -276,8 +276,31 @@ static int keep_base(const char *box, const struct changeset *s, struct fault *f
 	return changeset_keep(s, kept, f);
 }
 
+static bool flag_in(const struct json_value *v, const char *key)
+{
+	const struct json_value *m = json_member(v, key);
+
+	return m && m->type == JSON_BOOL && m->boolean;
+}
+
+/* What the supervisor of a detached box has written of its end stays. */
+static void copy_end(struct json *j, const struct json_value *end)
+{
+	const struct json_value *limits = json_member(end, "limits");
+
+	json_bool(j, "stopped", flag_in(end, "stopped"));
+	json_bool(j, "time_is_up", flag_in(end, "time_is_up"));
+	json_open(j, "limits", '[');
+	if (limits && limits->type == JSON_LIST)
+		json_each(one, limits)
+			json_string(j, NULL, one->text);
+	json_close(j, ']');
+}
+
 static int put_result(const struct workspace *w, struct fault *f)
 {
+	struct fault ignored = { 0 };
+	const struct json_value *end = boxes_json(w->box, "result.json", &ignored);
 	struct str text = { 0 };
 	struct json j = { .out = &text };
 
@@ -290,6 +313,8 @@ static int put_result(const struct workspace *w, struct fault *f)
 	json_count(&j, "deleted", w->changes.deleted);
 	json_count(&j, "git", w->changes.git + w->repository.all.n);
 	json_bool(&j, "partial", w->changes.partial);
+	if (end)
+		copy_end(&j, end);
 	json_close(&j, '}');
 	return put_json(w->box, "result.json", &text, f);
 }

@@ -170,6 +170,10 @@ static void put_status(void *ctx, struct json *j)
 	json_string(j, "project", p->project ? p->project : p->workspace);
 	json_number(j, "since", s->since);
 	json_string(j, "network", network_name(p->frame.network));
+	json_open(j, "reaches", '[');
+	vec_each(entry, &p->reaches)
+		json_string(j, NULL, *entry);
+	json_close(j, ']');
 	json_bool(j, "lost", s->broker->lost);
 	put_counts(s, j);
 	put_questions(s, j);

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import time
 
@@ -43,7 +44,7 @@ def wait_logs(name, text):
 
 def status(name):
     boxes = json.loads(lib.succeeded(lib.carrel("ps", "--json")))
-    return next((box for box in boxes if box["name"] == name), None)
+    return next((box for box in boxes if box["name"] == name and box["running"]), None)
 
 
 # ---- the life of a box ------------------------------------------------------------------
@@ -117,6 +118,34 @@ def test_restart_on_failure_stops_at_its_limit():
     assert lib.carrel("wait", name).returncode == 4
     lib.failed_clearly(lib.carrel("run", "-y", "--restart", "on-failure:1", "--", "true"), "-d")
     lib.failed_clearly(lib.carrel("run", "-d", "--restart", "always", "--", "true"), "on-failure")
+
+
+def test_ps_shows_it_at_a_glance():
+    running = detached("cat", opts=("--name", "runs", "--allow", "@github", "--allow", "a.example"))
+    detached("sh", "-c", "exit 3", opts=("--name", "over"))
+    stopped = detached("cat", opts=("--name", "stopped"))
+    lib.wait_for(lambda: status("over") is None, "the end")
+    lib.succeeded(lib.carrel("stop", "-t", "0", stopped))
+    lib.succeeded(lib.box("true", opts=("--name", "never-detached")))
+
+    def rows(*args):
+        head, *all_ = lib.succeeded(lib.carrel("ps", *args)).decode().splitlines()
+        assert head.split() == ["NAME", "AGENT", "PROJECT", "STATE", "AGE", "CPU", "MEM", "NET"]
+        return {row.split()[0]: row for row in all_}
+
+    shown = rows()
+    assert list(shown) == ["runs", "over"]
+    assert re.fullmatch(r"runs +- +project +running +\d+s +\d+% +[\d.]+M +@github \+1", shown["runs"])
+    assert re.fullmatch(r"over +- +project +ended 3 +\d+s", shown["over"])
+    assert "ended 137" in rows("-a")["stopped"]
+    lib.succeeded(lib.carrel("rm", "over"))
+    assert list(rows()) == ["runs"]
+    os.kill(status(running)["pid"], signal.SIGKILL)
+    lib.wait_for(lambda: status(running) is None, "the end")
+    assert re.fullmatch(r"runs +- +project +ended +\d+s", rows()["runs"])
+    # The record of an earlier box of the name is not this one's.
+    lib.succeeded(lib.box("true", opts=("--name", "stopped")))
+    assert "stopped" not in rows()
 
 
 # ---- attach -----------------------------------------------------------------------------

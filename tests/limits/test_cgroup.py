@@ -311,9 +311,9 @@ def test_ps_shows_processor_time_and_memory(project):
     assert busy["memory"] > 48 * MIB > calm["memory"] > 0
     assert busy["cpu_seconds"] > 0.02 and isinstance(busy["cpu"], int)
     head, *rows = lib.succeeded(lib.carrel("ps")).decode().splitlines()
-    assert head.split()[4:6] == ["CPU", "MEM"]
+    assert head.split()[5:7] == ["CPU", "MEM"]
     cells = {row.split()[0]: row.split() for row in rows}
-    assert re.fullmatch(r"\d+%", cells["busy"][4]) and re.fullmatch(r"\d+(\.\d)?M", cells["busy"][5])
+    assert re.fullmatch(r"\d+%", cells["busy"][5]) and re.fullmatch(r"\d+(\.\d)?M", cells["busy"][6])
     for one in (box, idle):
         one.communicate(b"\n", timeout=lib.TIMEOUT)
 
