@@ -12,7 +12,7 @@ extern const struct cmd cmd_run_entry, cmd_race_entry, cmd_apply_entry, cmd_plan
 	cmd_codex_entry, cmd_gemini_entry, cmd_opencode_entry, cmd_eval_entry, cmd_report_entry,
 	cmd_attach_entry, cmd_stop_entry, cmd_restart_entry, cmd_wait_entry, cmd_logs_entry,
 	cmd_send_entry, cmd_exec_entry, cmd_diff_entry, cmd_discard_entry, cmd_rm_entry,
-	cmd_unit_entry;
+	cmd_unit_entry, cmd_top_entry;
 
 const struct cmd *const commands[] = {
 	&cmd_run_entry,
@@ -24,6 +24,7 @@ const struct cmd *const commands[] = {
 	&cmd_opencode_entry,
 	&cmd_race_entry,
 	&cmd_ps_entry,
+	&cmd_top_entry,
 	&cmd_attach_entry,
 	&cmd_exec_entry,
 	&cmd_logs_entry,

@@ -28,6 +28,7 @@ COMMANDS = {
     "race": ["-n", "--count", "--check", "--apply", "--name", "-m", "--manifest", "-y", "--yes",
              "--json"],
     "ps": ["-a", "--all", "--json", "--watch"],
+    "top": [],
     "attach": ["--read-only", "--detach-keys"],
     "exec": [],
     "logs": ["-f", "--follow"],
