@@ -3,6 +3,7 @@
 #include "host/network-policy.h"
 #include "run/git-box.h"
 #include "run/git-own.h"
+#include "run/detached-record.h"
 #include "run/killed.h"
 #include "host/git-dirs.h"
 #include "host/dotfiles.h"
@@ -436,27 +437,6 @@ static void note_lines(const char *text, struct run_result *result)
 		vec_push(&result->notes, mem_strndup(at, strcspn(at, "\n")));
 }
 
-/* The limits that the box reached, by their names in the table. */
-static name_vec limits_reached(const struct outcome *o)
-{
-	const struct {
-		const char *name;
-		bool reached;
-	} all[] = {
-		{ "time", o->time_is_up },
-		{ "idle", o->idle },
-		{ "memory", o->counts.oom_kills },
-		{ "pids", o->counts.pids_max },
-		{ "scratch", o->scratch_full },
-	};
-	name_vec names = { 0 };
-
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (all[i].reached)
-			vec_push(&names, all[i].name);
-	return names;
-}
-
 static const char *times(unsigned long long n, const char *one, const char *more)
 {
 	return mem_printf("%llu %s", n, n == 1 ? one : more);
@@ -578,29 +558,6 @@ static struct streams *open_streams(struct run *run, const struct run_options *o
 	return &run->detached.base;
 }
 
-/* What an earlier box of the name left must not be taken for this one's. */
-static int begin_record(const struct run *run, const struct run_options *o, struct fault *f)
-{
-	const struct plan *p = run->plan;
-	struct str text = { 0 };
-	struct json j = { .out = &text };
-	int rc = 0;
-
-	if (!p->overlay && boxes_has(p->name, BOXES_RESULT))
-		rc = boxes_drop(p->name, BOXES_RESULT, f);
-	if (rc == 0 && !o->detached && boxes_has(p->name, BOXES_DETACHED))
-		rc = boxes_drop(p->name, BOXES_DETACHED, f);
-	if (rc < 0 || !o->detached)
-		return rc;
-	json_open(&j, NULL, '{');
-	json_string(&j, "agent", p->agent ? p->agent->name : NULL);
-	json_string(&j, "workspace", p->workspace);
-	json_number(&j, "started", run->since.tv_sec);
-	json_close(&j, '}');
-	str_addc(&text, '\n');
-	return boxes_put(p->name, BOXES_DETACHED, text.p, text.len, f);
-}
-
 /*
  * begin → plan → start. The same line whether the plan was shown before or is made meanwhile.
  */
@@ -622,7 +579,7 @@ static int start_run(struct run *run, const struct run_options *o, struct fault 
 	if (run->plan->overlay)
 		rc = workspace_begin(run->plan, run->request, &run->since, f);
 	if (rc == 0)
-		rc = begin_record(run, o, f);
+		rc = detached_begin(run->plan, &run->since, o->detached, f);
 	if (rc < 0) {
 		supervise_abandon(&run->box);
 		return rc;
@@ -630,30 +587,6 @@ static int start_run(struct run *run, const struct run_options *o, struct fault 
 	if (!run->plan->overlay)
 		killed_watch(run->plan, &run->since);
 	return supervise_start(&run->box, run->plan, f);
-}
-
-/* Save the result of a detached box for `carrel wait`. */
-static void keep_result(const struct plan *p, const struct outcome *outcome,
-	struct run_result *ret)
-{
-	const name_vec reached = limits_reached(outcome);
-	struct str text = { 0 };
-	struct json j = { .out = &text };
-	struct fault f = { 0 };
-
-	json_open(&j, NULL, '{');
-	json_number(&j, "code", outcome->code);
-	json_number(&j, "ended", (long long)time(NULL));
-	json_bool(&j, "stopped", outcome->stopped);
-	json_bool(&j, "time_is_up", outcome->time_is_up);
-	json_open(&j, "limits", '[');
-	vec_each(name, &reached)
-		json_string(&j, NULL, *name);
-	json_close(&j, ']');
-	json_close(&j, '}');
-	str_addc(&text, '\n');
-	if (boxes_put(p->name, BOXES_RESULT, text.p, text.len, &f) < 0)
-		vec_push(&ret->notes, mem_printf("its result is not kept: %s", fault_line(&f)));
 }
 
 /* The box is dead: collect what it left on the host, and the notes for the user. */
@@ -684,7 +617,7 @@ static void collect_run(struct run *run, const struct run_options *o, struct run
 	ret->stopped = outcome.stopped;
 	ret->restart = outcome.restart;
 	if (o->detached)
-		keep_result(p, &outcome, ret);
+		detached_end(p, &outcome, ret);
 	note_outcome(p, o, &outcome, ret);
 	if (missed && ret->code)
 		vec_push(&ret->notes, missed);
