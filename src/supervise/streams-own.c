@@ -7,7 +7,6 @@
 #include "supervise/streams-own.h"
 #include "supervise/asciicast.h"
 #include "box/engine.h"
-#include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
 
@@ -21,7 +20,6 @@
 
 enum {
 	BACKGROUND_MS = 250, /* how often to check whether we are in the foreground */
-	LATE_MS = 2000,      /* how late a terminal may answer, over a slow line */
 	IN = 0,
 	OUT,
 	ERR,
@@ -155,15 +153,6 @@ static void own_poll(const struct streams *base, struct pollfd *fds, bool over)
 		fds[0].fd = fds[1].fd = -1;
 }
 
-/* Remember when the box last asked the terminal something. */
-static void note_question(struct streams_own *s)
-{
-	if (!s->term.asked)
-		return;
-	s->term.asked = false;
-	s->asked_at = clock_ms();
-}
-
 /*
  * A relay that is done closes the end that tells the box: the end of its input, or
  * that nobody reads its output any more (SIGPIPE). The pty closes with the box.
@@ -173,7 +162,6 @@ static void own_serve(struct streams *base, const struct pollfd *fds, bool over)
 	struct streams_own *s = own(base);
 
 	base->raw = s->tty.raw;
-	note_question(s);
 	for (int i = over ? OUT : IN; i < STREAMS; i++) {
 		relay_pump(&s->relay[i], &fds[2 * i]);
 		if (s->relay[i].state != RELAY_OPEN)
@@ -235,8 +223,10 @@ static void own_close(struct streams *base, int code)
 
 	(void)code;
 	if (s->terminal >= 0 && s->tty.raw && tty_foreground(&s->tty)) {
-		note_question(s); /* the last bytes may have been a question */
-		s->term.asked = s->asked_at && clock_ms() - s->asked_at < LATE_MS;
+		/*
+		 * How long ago a question was asked says nothing about the answer: the line may
+		 * be slow, or we may have had no processor.
+		 */
 		n = term_reset(&s->term, text);
 		tty_say(&s->tty, text, n);
 		if (term_reports(&s->term))

@@ -15,10 +15,9 @@ struct streams_own {
 
 	/* Private. */
 	struct relay relay[3];
-	int host[3];        /* our own descriptors for the user's streams */
-	int ends[3];        /* our ends of the box's */
-	struct term term;   /* the modes that the box has set on our terminal */
-	long long asked_at; /* ms: when it last asked something that a terminal answers */
+	int host[3];      /* our own descriptors for the user's streams */
+	int ends[3];      /* our ends of the box's */
+	struct term term; /* the modes that the box has set on our terminal */
 	int terminal;
 };
 

@@ -34,6 +34,7 @@
  * continues its command is the caller, after tty_suspend() returned.
  */
 #include "supervise/tty.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -43,7 +44,7 @@
 
 enum {
 	SAY_MS = 100,
-	SWALLOW_MS = 150, /* after so long a silence nothing more will come */
+	SWALLOW_MS = 1000, /* a slow line; after so long a silence nothing more will come */
 	SWALLOWS = 64,
 };
 
@@ -157,12 +158,14 @@ void tty_swallow(const struct tty *t)
 {
 	static const char question[] = "\033[c";
 	struct pollfd in = { .fd = t->in, .events = POLLIN };
+	const long long until = clock_ms() + 2LL * SWALLOW_MS; /* somebody may go on typing */
 	bool escaped = false;
 	char bytes[256];
 
 	tty_say(t, question, sizeof(question) - 1);
 	/* The answer is ESC [ ? ... c; at most so many other bytes come before it. */
-	for (int i = 0; i < SWALLOWS && poll(&in, 1, SWALLOW_MS) > 0; i++) {
+	for (int i = 0; i < SWALLOWS && clock_ms() < until && poll(&in, 1, SWALLOW_MS) > 0;
+		i++) {
 		ssize_t n = read(t->in, bytes, sizeof(bytes));
 
 		if (n <= 0)
