@@ -214,7 +214,8 @@ static void read_box(struct streams_detached *s)
 	if (s->base.record && s->base.record->buf)
 		record_tap(&s->base.record->out, s->unsent, (size_t)n);
 	show_output(s, shown, term_filter(&s->term, s->unsent, (size_t)n, shown));
-	s->rang |= s->term.bell;
+	/* Who goes on by itself does not wait any more. */
+	s->rang = (s->rang && !s->term.spins && !s->term.progress) || s->term.bell;
 	s->term.bell = s->term.asked = false;
 	if (!screen_output(&s->screen, s->unsent, (size_t)n))
 		s->n_unsent = (size_t)n;

@@ -135,6 +135,26 @@ static bool take_csi(struct term *t, const char *params, char last)
 	return false;
 }
 
+/* What works and then does not has a moment for its user: as if the bell had rung. */
+static void set_working(struct term *t, bool *which, bool on)
+{
+	t->bell |= *which && !on;
+	*which = on;
+}
+
+/*
+ * Clients turn something at the beginning of the title while they work: a braille character
+ * (U+2800 to 28FF) or a part of a circle (U+25D0 to 25D3).
+ */
+static bool is_spinner(const char *title)
+{
+	const unsigned char *c = (const unsigned char *)title;
+
+	return c[0] == 0xe2 &&
+		((c[1] >= 0xa0 && c[1] <= 0xa3) ||
+			(c[1] == 0x97 && c[2] >= 0x90 && c[2] <= 0x93));
+}
+
 /* Copy a title without control characters. */
 static void take_title(struct term *t, const char *text)
 {
@@ -145,6 +165,21 @@ static void take_title(struct term *t, const char *text)
 			t->title[n++] = *text;
 	t->title[n] = '\0';
 	t->titled = true;
+	set_working(t, &t->spins, is_spinner(t->title));
+}
+
+/*
+ * OSC 9: "4;1;50" is progress, where 1 and 3 mean that it works; other numbers are other
+ * settings of a terminal; and any other text is a notification.
+ */
+static void take_osc_9(struct term *t, const char *text)
+{
+	const size_t digits = strspn(text, "0123456789");
+
+	if (!strncmp(text, "4;", 2))
+		set_working(t, &t->progress, text[2] == '1' || text[2] == '3');
+	else if (!digits || (text[digits] && text[digits] != ';'))
+		t->bell = true;
 }
 
 /* An operating system command: "2;text". A question has a ? in place of the value. */
@@ -160,7 +195,9 @@ static bool take_osc(struct term *t, const char *text)
 	}
 	if (value && (what == 0 || what == 2))
 		take_title(t, value + 1);
-	if (what == 9 || what == 777 || what == 99)
+	if (value && what == 9)
+		take_osc_9(t, value + 1);
+	if (what == 777 || what == 99)
 		t->bell = true;
 	return false;
 }

@@ -36,6 +36,8 @@ struct term {
 	bool asked;         /* a question was asked; the caller resets it */
 	/* the bell rang, or a notification was sent; the caller resets it */
 	bool bell;
+	/* it says that it works: by a spinner in its title, or by its progress */
+	bool spins, progress;
 	bool titled; /* the title was set, to this: */
 	char title[TERM_TITLE];
 	bool keyboard;        /* a keyboard protocol was turned on */

@@ -358,6 +358,26 @@ def test_another_box_cannot_reach_the_socket():
     assert status(name)["state"] == "running"
 
 
+def test_a_client_says_whether_it_works():
+    """Spinners in titles and progress as clients have them; the end of either is for the user."""
+    name = detached("sh", "-c", 'while read -r what; do printf "$what"; echo >> said; done')
+    said = lib.current.cwd / "said"
+    steps = [
+        (r"\033]0;\342\240\202 Claude Code\007", "running"),
+        (r"\033]0;\342\234\263 Claude Code\007", "waits for input"),
+        (r"\033]0;\342\227\220 Claude Code\007", "running"),
+        (r"\033]0;Claude Code\007", "waits for input"),
+        (r"\033]9;4;3\007", "running"),
+        (r"\033]9;4;0\007", "waits for input"),
+        (r"\033]9;9;/tmp\007", "running"),
+        (r"\033]9;Approval requested\007", "waits for input"),
+    ]
+    for n, (what, state) in enumerate(steps, 1):
+        lib.succeeded(lib.carrel("send", name, what))
+        lib.wait_for(lambda: said.exists() and len(said.read_text()) == n, what)
+        lib.wait_for(lambda: status(name)["state"] == state, f"{state} after {what}")
+
+
 def test_a_bell_says_that_it_waits_until_somebody_types():
     name = detached("sh", "-c", r"printf '\a'; exec cat")
     lib.wait_for(lambda: status(name)["state"] == "waits for input", "the bell")
