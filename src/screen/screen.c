@@ -373,13 +373,18 @@ static int on_property(VTermProp property, VTermValue *value, void *user)
 static void set_size(const char *bytes, size_t n)
 {
 	struct screen_size size;
+	int rows, cols;
 
 	if (n != sizeof(size))
 		return;
 	memcpy(&size, bytes, sizeof(size));
 	s.rows = size.rows < 1 ? 1 : size.rows > SCREEN_ROWS ? SCREEN_ROWS : size.rows;
 	s.cols = size.cols < 1 ? 1 : size.cols > SCREEN_COLS ? SCREEN_COLS : size.cols;
-	vterm_set_size(s.vt, s.rows, s.cols);
+	/* To set the size that it has makes the library copy all cells. */
+	vterm_get_size(s.vt, &rows, &cols);
+	if (rows != s.rows || cols != s.cols)
+		vterm_set_size(s.vt, s.rows, s.cols);
+	malloc_trim(0);
 	s.dirty = true;
 }
 
@@ -389,10 +394,44 @@ static void end_screen(void)
 	_exit(0);
 }
 
+/*
+ * The library keeps cells for the alternate screen from the moment that it is allowed to have
+ * one: as much memory again, which most boxes never need. So it is allowed when a sequence
+ * ESC [ ? ... h names one. That is a hint: what it means is for the library to say.
+ */
+static void expect_full_screen(const char *bytes, size_t n)
+{
+	static enum { GROUND, AFTER_ESCAPE, AFTER_BRACKET, NUMBERS } state;
+	static unsigned int number;
+	static bool allowed;
+
+	for (size_t i = 0; i < n && !allowed; i++) {
+		const char c = bytes[i];
+
+		if (c == '\033') {
+			state = AFTER_ESCAPE;
+		} else if (state == NUMBERS && c >= '0' && c <= '9') {
+			number = number % 1000 * 10 + (unsigned int)(c - '0');
+		} else if (state == NUMBERS && (c == ';' || c == 'h')) {
+			allowed = number == 47 || number == 1047 || number == 1049;
+			number = 0;
+			state = c == ';' ? NUMBERS : GROUND;
+		} else if (state == AFTER_BRACKET && c == '?') {
+			number = 0;
+			state = NUMBERS;
+		} else {
+			state = state == AFTER_ESCAPE && c == '[' ? AFTER_BRACKET : GROUND;
+		}
+		if (allowed)
+			vterm_screen_enable_altscreen(s.screen, 1);
+	}
+}
+
 static void obey(const char *packet, size_t n)
 {
 	switch (packet[0]) {
 	case SCREEN_OUTPUT:
+		expect_full_screen(packet + 1, n - 1);
 		vterm_input_write(s.vt, packet + 1, n - 1);
 		s.dirty = true;
 		break;
@@ -433,7 +472,6 @@ static void start_screen(void)
 	s.vt = vterm_new(s.rows, s.cols);
 	vterm_set_utf8(s.vt, 1);
 	s.screen = vterm_obtain_screen(s.vt);
-	vterm_screen_enable_altscreen(s.screen, 1);
 	vterm_screen_set_callbacks(s.screen, &callbacks, NULL);
 	vterm_screen_set_unrecognised_fallbacks(s.screen, &fallbacks, NULL);
 	vterm_output_set_callback(s.vt, on_output, NULL);
