@@ -316,6 +316,47 @@ def test_a_box_of_another_runtime_directory(place, args):
     box.stop()
 
 
+# ---- another version on the other side --------------------------------------------------
+
+
+def test_an_older_supervisor_is_understood(home):
+    """The first version: its status has less, and it knows neither -d nor exec."""
+    status = {"version": 1, "pid": 4711, "agent": "claude", "project": "/p", "network": "allow",
+              "since": int(time.time()) - 60, "connections": 0, "waiting": []}  # fmt: skip
+    no = {"ok": False, "error": "this box does not know what is asked"}
+    box = Server("old", *[{"ok": True, "status": status}] * 2, *[no] * 5)
+    row = listed()["old"]
+    assert (row["agent"], row["network"], row["state"], row["reaches"]) == ("claude", "allow", None, [])
+    assert output("ps").splitlines()[1].split()[:4] == ["old", "claude", "p", "running"]
+    for words in (["stop", "old"], ["restart", "old"], ["send", "old", "x"], ["exec", "old", "true"],
+                  ["port", "old", "3000"]):  # fmt: skip
+        lib.failed_clearly(lib.carrel(*words), "does not know")
+    box.stop()
+
+
+RAW = """
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect(os.environ["XDG_RUNTIME_DIR"] + "/carrel/box.sock")
+for request in sys.argv[1:]:
+    s.send(request.encode())
+    print(s.recv(1 << 17).decode())
+"""
+
+
+def test_a_newer_client_is_understood(project):
+    """What is not known of a request is left alone; an unknown request is refused, in words."""
+    box = lib.start_box("sh", "-c", "echo ready; cat", opts=["--name", "box"])
+    lib.read_until(box.stdout, b"ready")
+    requests = ({"ask": "status", "version": 9, "more": [{"x": 1}]}, {"ask": "dance"},
+                {"ask": "stop", "seconds": 0, "gently": True})  # fmt: skip
+    done = lib.execute([lib.PYTHON, "-c", RAW, *map(json.dumps, requests)])
+    first, second, third = map(json.loads, lib.succeeded(done).splitlines())
+    assert first["ok"] and first["status"]["version"] == 1
+    assert not second["ok"] and "does not know" in second["error"]
+    assert third["ok"] and box.wait(lib.TIMEOUT) == 137
+
+
 # ---- events -----------------------------------------------------------------------------
 
 EVENTS = [
