@@ -207,15 +207,16 @@ def test_the_size_is_that_of_who_typed_last():
         assert lib.finish(child) == 0
 
 
-def test_a_full_screen_program_is_drawn_again_on_another_size():
+@pytest.mark.parametrize("program", [["less"], ["vim", "-u", "NONE", "-N"]], ids=["less", "vim"])
+def test_a_full_screen_program_is_drawn_again_on_another_size(program):
     lib.make_file(lib.current.cwd / "text", "".join(f"row number {i}\n" for i in range(200)))
-    name = detached("less", "text")
+    name = detached(*program, "text")
     wait_logs(name, "row number 3")
     child = attach(name, size=(30, 90))
     child.expect_exact("row number 0")
     child.expect_exact("row number 27")
     child.send("G")
-    child.expect_exact("row number 199")
+    child.expect_exact("199")
     child.send(DETACH)
     assert lib.finish(child) == 0
     lib.wait_for(lambda: "row number 199" in logs(name), "the last page in the log")
