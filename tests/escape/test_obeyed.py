@@ -406,6 +406,10 @@ def test_store_to_a_mapped_page_is_reported(place, kind):
         lib.settle()
         done = lib.box("sh", "-c", rename, STORE, cwd=work)
         assert b"sub/.envrc" in done.stderr, done
+        # One that the start did not look at, because it lay where nobody works.
+        moved = 'mv node_modules/a out; python3 -c "$0" out/.npmrc'
+        done = lib.box("sh", "-c", moved, STORE, cwd=work)
+        assert b"out/.npmrc" in done.stderr, done
     finally:
         if kind == "tmpfs":
             subprocess.run(["umount", "-l", work], check=True)

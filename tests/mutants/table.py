@@ -487,3 +487,19 @@ mutant("identity: not made in one moment", "state/root.c",
 mutant("identity: a broken .git is passed over", "state/root.c",
        "return kind == GIT_NONE ? end_at_broken(c, entry) : kind;", "return kind;",
        GIT_DIRS + "test_broken_nested_repository_is_not_the_outer_project", "unit/root")
+
+# ---- newer guards ---------------------------------------------------------------------------
+
+STORE = OBEYED + "test_store_to_a_mapped_page_is_reported"
+mutant("contents: the times of tmpfs are enough", "base/look.c",
+       "return type == EXT4_SUPER_MAGIC ||", "return type == TMPFS_MAGIC ||", STORE)
+mutant("contents: not those of git's directories", "host/git-dirs.c",
+       "contents_differ(&c->seen->contents, e->dir, e->name, ret));", "!e->name);", STORE)
+mutant("contents: not below an obeyed directory", "host/survey-rules.c",
+       "if (needed && strcmp(entry->name, \".git\") != 0)", "if (needed && !entry->name)", STORE)
+mutant("contents: a file that is new here", "host/contents.c", "\tif (!before)\n\t\treturn true;",
+       "\tif (!before)\n\t\treturn !st;", STORE)
+
+APPLY = "tests/cli/test_apply.py::"
+mutant("apply: set-id bits", "overlay/apply-plan.c", ".mode = mode & 0777,", ".mode = mode & 07777,",
+       APPLY + "test_nothing_special_and_no_set_id_bit")
