@@ -528,7 +528,7 @@ def test_a_limit_of_the_manifest_is_not_the_settings(kept, one):
     path = lib.make_file(lib.current.home / ".config/carrel/carrel.json",
                          '{"mine":\n{"limits": {"disk": "2G"}}}')  # fmt: skip
     output("instances", "set", "model=x")
-    lib.failed_clearly(lib.carrel("plan", "mine"), f"{path}:2:20: mine.limits.usd: ")
+    lib.failed_clearly(lib.carrel("plan", "mine"), f"{path}:2:21: mine.limits.disk: ")
 
 
 def test_bad_words_make_nothing(place, project):
