@@ -20,6 +20,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -67,7 +68,7 @@ static bool is_named(const char *path, int argc, char **argv)
 /* A directory that only holds changes is not one itself, for a person. */
 static bool is_shown(const struct view *v, const struct changed *c, const struct changed *next)
 {
-	if (c->git && !v->args->git)
+	if (c->gone || (c->git && !v->args->git))
 		return false;
 	if (v->args->json || v->args->export || c->unlisted || c->what)
 		return true;
@@ -128,7 +129,7 @@ static void add_bar(struct str *out, const struct view *v, const struct shown *s
 	plus += s->added && !plus;
 	minus = wide > plus ? wide - plus : 0;
 	minus += s->removed && !minus;
-	str_addf(out, " %5zu %s", all, v->colour ? "\033[32m" : "");
+	str_addf(out, "%5zu %s", all, v->colour ? "\033[32m" : "");
 	for (size_t i = 0; i < plus; i++)
 		str_addc(out, '+');
 	str_add(out, v->colour ? "\033[31m" : "");
@@ -163,11 +164,29 @@ static void add_remarks(struct str *out, const struct shown *s)
 		str_add(out, "  cannot be read");
 }
 
+/* What changed, then what is new, then what is gone; of each the most lines first. */
+static int by_weight(const void *a, const void *b)
+{
+	static const int ranks[] = {
+		[CHANGED_CHANGED] = 0, [CHANGED_ADDED] = 1, [CHANGED_DELETED] = 2
+	};
+	const struct shown *x = a, *y = b;
+	size_t left = x->added + x->removed, right = y->added + y->removed;
+
+	if (x->c->kind != y->c->kind)
+		return ranks[x->c->kind] - ranks[y->c->kind];
+	if (x->c->kind != CHANGED_DELETED && left != right)
+		return left > right ? -1 : 1;
+	return path_compare(x->c->path, y->c->path);
+}
+
 static void add_stat(struct view *v, struct str *out)
 {
 	size_t widest = 0, most = 0;
 
 	count_lines(v);
+	if (v->all.n)
+		qsort(v->all.v, v->all.n, sizeof(*v->all.v), by_weight);
 	vec_each(s, &v->all) {
 		size_t n = strlen(name_of(s->c));
 

@@ -71,19 +71,20 @@ static void add_row(struct table *t, size_t i, const struct race_box *b, bool be
 {
 	struct table_row row = { 0 };
 
-	row.cells[0] = mem_printf("%zu", i + 1);
+	row.cells[0] = mem_printf("%2zu", i + 1);
 	row.cells[1] = b->name;
 	row.cells[2] = end_text(b);
 	row.cells[3] = check_text(b);
 	row.cells[4] = time_text(b->ms);
-	row.cells[5] = mem_printf("%s%s", change_text(b), best ? "  best" : "");
+	row.cells[5] = change_text(b);
+	row.cells[6] = best ? "best" : "";
 	vec_push(&t->rows, row);
 }
 
 static int show_table(const struct race *r, int best)
 {
-	struct table t = { .columns = 6,
-		.heads = { "#", "box", "ended", "check", "time", "change" },
+	struct table t = { .columns = 7,
+		.heads = { " #", "box", "ended", "check", "time", "change", "" },
 		.right = { [0] = true, [4] = true } };
 	struct str out = { 0 };
 

@@ -469,6 +469,30 @@ static void leave_below(struct apply *a)
 	}
 }
 
+/*
+ * A directory that was deleted here, and that the box has as it was, is made again only for
+ * what is put into it. What is in it comes next.
+ */
+static void leave_gone(struct apply *a)
+{
+	for (size_t i = a->items.n; i-- > 0;) {
+		struct apply_item *item = &a->items.v[i];
+		bool needed = false;
+
+		if (!item->change->gone || item->verdict != APPLY_TAKEN)
+			continue;
+		for (size_t k = i + 1; !needed && k < a->items.n; k++) {
+			const struct apply_item *below = &a->items.v[k];
+
+			if (!is_at_or_below(below->change->path, item->change->path))
+				break;
+			needed = is_done(below) && below->change->box.type != TYPE_NONE;
+		}
+		if (!needed)
+			item->verdict = APPLY_THERE;
+	}
+}
+
 int apply_plan(struct apply *a, struct fault *f)
 {
 	stat_vec now = { 0 };
@@ -491,6 +515,7 @@ int apply_plan(struct apply *a, struct fault *f)
 		vec_push(&now, st);
 	}
 	leave_below(a);
+	leave_gone(a);
 	check_replaced(a, &now);
 	vec_each(i, &a->items)
 		a->count[i->verdict] += counts(i);

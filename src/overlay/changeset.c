@@ -33,6 +33,7 @@ enum {
 		RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
 	MOST_KEPT = 1 << 20,
 	MOST_KEPT_ALL = 64 << 20,
+	MOST_MARKS = 10000,
 };
 
 /* A directory to look into. */
@@ -43,6 +44,7 @@ struct todo {
 	bool opaque;   /* it hides names that only the lower tree has */
 	bool unsteady; /* the host may have had it at the start */
 	bool moved;    /* the host may have put all of it there since the start */
+	bool absent;   /* nothing of it was there at the start */
 };
 
 struct search {
@@ -52,7 +54,7 @@ struct search {
 	const char *path;
 	int upper, lower, kept;
 	bool opaque, unsteady; /* names were added or removed on the host since the start */
-	bool moved;            /* see struct todo */
+	bool moved, absent;    /* see struct todo */
 };
 
 /* ---- one side ---- */
@@ -98,16 +100,28 @@ static struct changed_side look_base(const struct search *s, const char *name, b
 	int *ret_dir, enum changed_base *ret_is)
 {
 	struct changed_side lower = side_at(s->lower, name), kept;
+	const struct changed_side nothing = { 0 };
 	bool moved = lower.type != TYPE_NONE && s->moved;
 
 	*ret_dir = s->lower;
-	*ret_is = BASE_SAME;
+	*ret_is = s->absent ? BASE_KEPT : BASE_SAME;
+	if (s->absent)
+		return nothing;
 	if (s->set->now ||
 		(!moved &&
 			(lower.type != TYPE_NONE ? !is_since(s->set, &lower.ctime)
 						 : !s->unsteady)))
 		return lower;
 	kept = side_at(s->kept, name);
+	if (kept.type == TYPE_DIR && lower.type == TYPE_NONE && !merged) {
+		*ret_dir = s->kept;
+		*ret_is = BASE_KEPT;
+		return kept;
+	}
+	if (kept.type == TYPE_OTHER) {
+		*ret_is = BASE_KEPT; /* mark_absent() */
+		return nothing;
+	}
 	if (lower.type == TYPE_DIR &&
 		(kept.type == TYPE_DIR ||
 			(kept.type == TYPE_NONE && (merged || (!moved && !s->unsteady)))))
@@ -225,7 +239,8 @@ static void enter_dir(struct search *s, const struct changed *c, bool lower)
 			.box = true,
 			.lower = lower,
 			.opaque = s->opaque || is_opaque(s->upper, path_base(c->path)),
-			.unsteady = c->base_is == BASE_UNSURE }));
+			.unsteady = c->base_is == BASE_UNSURE,
+			.absent = c->base_is == BASE_KEPT && c->base.type != TYPE_DIR }));
 }
 
 static void visit_dir(struct search *s, struct changed *c)
@@ -250,6 +265,8 @@ static void visit_name(struct search *s, const char *name)
 	}
 	if (c.box.type == TYPE_NONE)
 		return; /* it was removed meanwhile */
+	c.gone = c.box.type == TYPE_DIR && c.base.type == TYPE_NONE &&
+		c.base_is == BASE_UNSURE && side_at(s->kept, name).type == TYPE_DIR;
 	if (c.box.type == TYPE_DIR)
 		visit_dir(s, &c);
 	else if (c.base.type == TYPE_DIR)
@@ -260,7 +277,7 @@ static void visit_name(struct search *s, const char *name)
 		c.what = compare_sides(s, base_dir, name, &c.base, &c.box, &c.unreadable);
 	if (c.kind == CHANGED_ADDED || c.what || c.unlisted)
 		add_change(s, c);
-	else if (c.base_is == BASE_SAME && c.box.type != TYPE_DIR && !is_git(c.path))
+	else if (c.base_is == BASE_SAME && !is_git(c.path))
 		vec_push(&s->set->unchanged, c.path);
 }
 
@@ -301,6 +318,7 @@ static void open_all(struct search *s, const struct todo *todo)
 	s->path = todo->path;
 	s->opaque = todo->opaque;
 	s->moved = todo->moved;
+	s->absent = todo->absent;
 	s->upper = todo->box ? open_beneath(s->set->upper, todo->path) : -1;
 	s->lower = todo->lower ? open_beneath(s->set->lower, todo->path) : -1;
 	s->kept = open_beneath(s->set->kept, todo->path);
@@ -319,13 +337,14 @@ static void close_all(struct search *s)
 static int look_into(struct search *s, const struct todo *todo)
 {
 	tree_names upper = { 0 }, lower = { 0 };
-	int rc = 0;
+	int rc = 0, from;
 
 	open_all(s, todo);
+	from = s->lower >= 0 ? s->lower : s->kept; /* the host has deleted it since */
 	if (s->upper >= 0)
 		rc = tree_list(s->upper, &upper);
-	if (rc == 0 && s->lower >= 0 && (todo->opaque || !todo->box))
-		rc = tree_list(s->lower, &lower);
+	if (rc == 0 && from >= 0 && todo->lower && (todo->opaque || !todo->box))
+		rc = tree_list(from, &lower);
 	vec_each(name, &upper)
 		visit_name(s, *name);
 	delete_others(s, &upper, &lower);
@@ -410,13 +429,49 @@ static int keep_base(const struct changeset *s, const struct changed *c, int to)
 
 	if (dir < 0)
 		return -errno;
-	if (c->base.type == TYPE_DIR)
-		return mkdirat(dir, name, 0700) < 0 && errno != EEXIST ? -errno : 0;
+	if (c->base.type == TYPE_DIR) {
+		if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+			return -errno;
+		return fchmodat(dir, name, (c->base.mode & 0777) | 0700, 0) < 0 ? -errno : 0;
+	}
 	if (c->base.type == TYPE_LINK)
 		return symlinkat(c->base.link, dir, name) < 0 && errno != EEXIST ? -errno : 0;
 	from = open_file(s->lower, c->path);
 	/* A file that the user cannot read cannot be merged later. */
 	return from < 0 ? 0 : tree_copy_open(from, dir, name);
+}
+
+/* A FIFO stands for a name that the host did not have. */
+static int mark_absent(const char *path, int to)
+{
+	auto_close int dir = tree_make_parent(to, path);
+
+	return dir < 0 ||
+			(mknodat(dir, path_base(path), S_IFIFO | 0600, 0) < 0 &&
+				errno != EEXIST)
+		? -errno
+		: 0;
+}
+
+/* Of a directory that is new the mark counts for all that is in it. */
+static int mark_all_absent(const struct changeset *s, int to, struct fault *f)
+{
+	const char *new_dir = NULL;
+	size_t n = 0;
+
+	vec_each(c, &s->all) {
+		int rc = 0;
+
+		if (c->git || (new_dir && path_within(c->path, new_dir)))
+			continue;
+		if (c->box.type == TYPE_DIR && c->base.type != TYPE_DIR)
+			new_dir = c->path;
+		if (c->kind == CHANGED_ADDED && c->base_is == BASE_SAME && n++ < MOST_MARKS)
+			rc = mark_absent(c->path, to);
+		if (rc < 0)
+			return fault_set(f, -rc, "note that '%s' is new", str_visible(c->path));
+	}
+	return 0;
 }
 
 static int keep_unchanged(const struct changeset *s, const char *path, int to)
@@ -429,6 +484,8 @@ static int keep_unchanged(const struct changeset *s, const char *path, int to)
 	dir = from < 0 ? -1 : tree_make_parent(to, path);
 	if (from < 0 || dir < 0)
 		return -errno;
+	if (side_at(from, name).type == TYPE_DIR)
+		return mkdirat(dir, name, 0700) < 0 && errno != EEXIST ? -errno : 0;
 	return linkat(from, name, dir, name, 0) < 0 && errno != EEXIST ? -errno : 0;
 }
 
@@ -454,5 +511,5 @@ int changeset_keep(const struct changeset *s, int to, struct fault *f)
 		if (rc < 0)
 			return fault_set(f, -rc, "keep '%s'", str_visible(*path));
 	}
-	return 0;
+	return mark_all_absent(s, to, f);
 }

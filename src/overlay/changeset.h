@@ -63,6 +63,7 @@ struct changed {
 	unsigned int what;
 	struct changed_side base, box;
 	enum changed_base base_is;
+	bool gone;       /* a directory that the box has as it was, and the host has deleted */
 	bool git;        /* in a directory or a file named .git */
 	bool unreadable; /* the box's side cannot be read: its mode forbids it */
 	bool unlisted;   /* a directory whose contents are not in the list: unreadable, or too
@@ -77,7 +78,7 @@ struct changeset {
 	bool now;              /* compare with the present tree of the host */
 	/* The result, ordered by path: parents before what is in them. */
 	VEC(struct changed) all;
-	/* Files and links of the upper layer that equal those at the start. */
+	/* Names of the upper layer that equal those at the start. */
 	VEC(const char *) unchanged;
 	/* Without directories and names in git directories: */
 	size_t added, changed, deleted;
@@ -96,7 +97,9 @@ int changeset_open_box(const struct changeset *s, const struct changed *c);
  * Save the base in the directory `to`, because the host's own files may change later. Changed
  * or deleted files that the host has not changed yet are copied: files up to 1 MiB and links,
  * 64 MiB in all. Files that the upper layer has unchanged get a hard link: if the host changes
- * them later, the link shows that the box did not.
+ * them later, the link shows that the box did not. Directories that the upper layer has
+ * unchanged are noted. A name that the box added is noted as absent, so that it still counts
+ * as added after it was applied.
  */
 int changeset_keep(const struct changeset *s, int to, struct fault *f);
 

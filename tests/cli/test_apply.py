@@ -128,6 +128,30 @@ def test_both_sides_are_merged(work):
     assert "nothing to apply" in apply(project=work)
 
 
+def test_what_was_applied_still_shows(work):
+    """Against the start it is what it was; against the present there is nothing left."""
+    edit(work, EDITS + "mkdir -p also/new; echo x >also/new/file")
+    forms = ([], ["--stat"], ["--name-only"], ["--format", "patch"])
+    before = [lib.succeeded(lib.carrel("diff", "copy", *form, cwd=work)) for form in forms]
+    assert b"also/new/file" in before[0]
+    apply(project=work)
+    assert [lib.succeeded(lib.carrel("diff", "copy", *form, cwd=work)) for form in forms] == before
+    assert lib.succeeded(lib.carrel("diff", "copy", "--now", cwd=work)) == b""
+    lib.make_file(work / "also/new/file", "mine\n")
+    assert "made here and in the box" in apply(project=work, code=1)
+
+
+def test_a_directory_deleted_here_comes_back_only_if_it_is_needed(work):
+    lib.make_dir(work / "kept")
+    lib.settle()
+    edit(work, "echo 1 >kept/file; rm kept/file; echo 1 >dir/deep/more; rm dir/deep/more; echo 1 >dir/new")
+    lib.remove(work / "kept")
+    lib.remove(work / "dir")
+    assert "1 change applied" in apply(project=work)
+    assert tree(work).keys() >= {b"dir", b"dir/new"} and not (work / "kept").exists()
+    assert not (work / "dir/deep").exists()
+
+
 def test_a_conflict_changes_nothing_and_names_both(work):
     edit(work, EDITS)
     lib.make_file(work / "text", "all mine\n")

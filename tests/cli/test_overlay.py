@@ -229,6 +229,20 @@ def test_diff_forms(project):
     lib.failed_clearly(lib.carrel("diff", "carrel-project", "--stat", "--json"), "exclude")
 
 
+def test_stat_says_the_most_first(project):
+    """Changed, added, deleted; of each the most lines first."""
+    for name, lines in {"README.md": 9, "a.py": 9, "z.c": 30, "old.c": 3}.items():
+        lib.make_file(project / name, "".join(f"{n}\n" for n in range(lines)))
+    lib.settle()
+    edits = "sed -i s/1/one/ z.c; sed -i s/3/three/ README.md; sed -i '/[34]/s/^/x/' a.py; rm old.c"
+    lib.succeeded(sh(f"{edits}; mkdir docs; seq 2 >docs/b; seq 31 >docs/c"))
+    got = diff("--stat").splitlines()
+    assert [line.split()[:3] for line in got[:-1]] == [
+        ["M", "z.c", "24"], ["M", "a.py", "4"], ["M", "README.md", "2"],
+        ["A", "docs/c", "31"], ["A", "docs/b", "2"]]  # fmt: skip
+    assert got[-1] == " D old.c" and got[2] == " M README.md    2 +-"
+
+
 def test_escape_sequences_are_shown(project):
     lib.succeeded(
         overlay("python3", "-c", "open(b'a\\x1b[2J\\n\\xff','w').write('x\\x1b]0;t\\x07\\n')")
