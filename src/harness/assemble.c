@@ -319,15 +319,31 @@ static void add_seals(const struct harness *h, struct request *r)
 				.rw = true }));
 }
 
+/* Nobody else would tell a declared agent that it works on a copy. */
+static const char *role_text(const struct harness *h, const struct job *job, bool overlay)
+{
+	static const char copy[] =
+		"You work on a copy of the project. The user's own files and branches stay as "
+		"they are until the user takes over what you changed: edit, delete and commit "
+		"as you need. " HARNESS_DIR "/SANDBOX.md says what else this sandbox allows.\n";
+	const char *role = job->agent->role_text;
+
+	if (!overlay || (!role && !h->program))
+		return role;
+	return role ? mem_printf("%s\n%s", role, copy) : copy;
+}
+
 static void add_role(const struct harness *h, const struct job *job, struct request *r)
 {
-	if (job->agent->role_text)
+	const char *text = role_text(h, job, r->overlay);
+
+	if (text)
 		vec_push(&r->files,
 			((struct request_file){ .target = mem_printf("~/%s", h->role),
-				.text = job->agent->role_text,
+				.text = text,
 				.why = "role",
 				.mode = 0444,
-				.brief = true }));
+				.brief = job->agent->role_text != NULL }));
 	if (job->login)
 		vec_push(&r->files,
 			((struct request_file){ .target = mem_printf("~/%s", h->login),

@@ -438,7 +438,7 @@ int plan_add_places(const struct request *r, const struct host *h, struct plan *
 	add_copies(h, p);
 	add_request_files(r, p);
 	add_empty(r, p);
-	if (r->sandbox)
+	if (r->sandbox || r->overlay)
 		add_place(p,
 			(struct place){ .kind = PLACE_FILE,
 				.target = "/etc/carrel/SANDBOX.md",

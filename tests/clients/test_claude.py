@@ -254,6 +254,51 @@ def test_two_agents_in_one_project(host, mock):
         assert f"MARK-role-{name}" in shown(body) and f"MARK-role-{other}" not in shown(body)
 
 
+# ---- on a copy of the project ------------------------------------------------------------
+
+
+def test_on_a_copy_and_applied(host, mock):
+    """It edits by its own tools, is told that it is a copy, and the user takes what it did."""
+
+    def tool(name, **arguments):
+        return [{"type": "tool_use", "name": name, "input": arguments}]
+
+    mock.scripts["edit"] = [
+        tool("Read", file_path="{cwd}/src/cache.c"),
+        tool("Edit", file_path="{cwd}/src/cache.c", old_string="three", new_string="drei"),
+        tool("Write", file_path="{cwd}/docs/cache.md", content="# Cache\n"),
+        *shell("git rm -q src/old.c && git mv lib library && git commit -qam 'from the agent'",
+               "cat /etc/carrel/SANDBOX.md"),
+    ]  # fmt: skip
+    host.write("src/cache.c", "one\ntwo\nthree\nfour\nfive\nsix\n")
+    for name in ("src/old.c", "lib/a", "lib/deep/b"):
+        host.write(name, f"{name}\n")
+    host.manifest({"fixer": {"prompt": "MOCK:edit", "workspace": {"mode": "overlay"}}})
+    lib.git("add", "-A", cwd=host.project)
+    lib.git("commit", "-qm", "start", cwd=host.project)
+    before = lib.snapshot(host.project)
+    done = host.run("fixer")
+    assert lib.succeeded(done) == b"Done.\n"
+    assert lib.snapshot(host.project) == before
+    assert b"nothing on the host has changed yet" in done.stderr
+    assert b"carrel diff carrel-fixer" in done.stderr
+    told = lib.succeeded(lib.carrel("diff", "carrel-fixer", "--name-only", cwd=host.project)).decode()
+    assert "You work on a copy of the project." in shown(asked(mock)[0])
+    assert "You work on a copy of these." in results(mock)[-1]
+    moved = ["lib/a", "lib/deep/b", "library/a", "library/deep/b"]
+    assert told.split() == ["docs/cache.md", *moved, "src/cache.c", "src/old.c"]
+    host.write("src/cache.c", "ONE\ntwo\nthree\nfour\nfive\nsix\n")
+    done = lib.carrel("apply", "carrel-fixer", cwd=host.project)
+    lib.succeeded(done)
+    assert b"src/cache.c changed here since the box started; merged" in done.stderr
+    assert b"7 changes applied" in done.stderr
+    assert (host.project / "src/cache.c").read_text().split() == ["ONE", "two", "drei", "four", "five", "six"]
+    assert (host.project / "docs/cache.md").read_text() == "# Cache\n"
+    assert (host.project / "library/deep/b").is_file() and not (host.project / "lib").exists()
+    lib.succeeded(lib.carrel("apply", "carrel-fixer", "--as-branch", "agents", cwd=host.project))
+    assert "from the agent" in lib.git("log", "--format=%s", "agents", cwd=host.project)
+
+
 # ---- tools and permissions --------------------------------------------------------------
 
 
