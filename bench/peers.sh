@@ -4,7 +4,8 @@
 # From the distribution (this script only says which; installing them is yours):
 #	bubblewrap firejail podman conmon crun uidmap slirp4netns passt
 #	nodejs npm socat ripgrep		(for the two npm packages)
-#	gcc git util-linux python3		(for the benchmark itself)
+#	gcc make git rsync util-linux python3	(for the benchmark itself)
+#	fuse-overlayfs				(beside copies of a project)
 # From npm, into a directory of their own, never into the repository:
 #	@anthropic-ai/sandbox-runtime (srt), @openai/codex (codex)
 #
@@ -19,7 +20,7 @@ else
 fi
 dir=${CARREL_BENCH_CACHE:-$default}/node
 
-for tool in bwrap firejail podman conmon crun newuidmap pasta slirp4netns ip node npm socat rg cc git setpriv unshare; do
+for tool in bwrap firejail podman conmon crun newuidmap pasta slirp4netns ip node npm socat rg cc git setpriv unshare rsync make fuse-overlayfs; do
 	command -v "$tool" >/dev/null || echo "missing: $tool" >&2
 done
 command -v npm >/dev/null || exit 1

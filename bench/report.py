@@ -22,6 +22,10 @@ def wall(results, row, name):
     return at(find(results, row, name), "wall_us", "median")
 
 
+def in_table(results, row, name, table):
+    return at(find(results, row, name, table), "wall_us", "median")
+
+
 def rate(results, name):
     return at(find(results, "flood", name), "per_s", "median")
 
@@ -90,6 +94,18 @@ TARGETS = [
      lambda r: at(r, "instance", "added_us"), "≤", 1000, " µs"),
     ("git mv of a directory of 1,000 files in a copy ÷ cp -r",
      lambda r: over(wall(r, "renames", "git mv"), wall(r, "renames", "cp -r")), "≤", 3, "×"),
+    ("a copy of 100,000 files, added to the start",
+     lambda r: at(r, "copies", "added_us", "100,000 files"), "≤", 1000, " µs"),
+    ("rsync -n ÷ the list of 20 changes in 100,000 files",
+     lambda r: over(in_table(r, "changes", "rsync -n", "the list"),
+                    in_table(r, "changes", "carrel diff --name-only", "the list")), "≥", 50, "×"),
+    ("1,000 changed files taken over ÷ rsync",
+     lambda r: over(in_table(r, "changes", "carrel apply", "taken over"),
+                    in_table(r, "changes", "rsync -a", "taken over")), "≤", 2, "×"),
+    *[(f"{what} in a copy ÷ plain",
+       lambda r, what=what: over(in_table(r, "inside", "carrel, --overlay", what),
+                                 in_table(r, "inside", "plain", what)), "≤", 1.3, "×")
+      for what in ("build", "git status", "rm -rf")],
     ("cold start with a way out ÷ bwrap, 25 binds",
      lambda r: over(wall(r, "egress-start", "carrel"), wall(r, "egress-start", "bwrap, 25 binds")),
      "≤", 0.30, "×"),

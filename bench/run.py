@@ -28,6 +28,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 # pylint: disable=wrong-import-position
+import copies
 import egress
 import evals
 import peers as peers_module
@@ -36,7 +37,7 @@ import rows as rows_module
 import stage as stage_module
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROWS = {**rows_module.ROWS, **egress.ROWS, **evals.ROWS}
+ROWS = {**rows_module.ROWS, **copies.ROWS, **egress.ROWS, **evals.ROWS}
 
 
 def read_options():

@@ -5,7 +5,8 @@ Everything measured runs as a normal user. Started by root, that user is a numbe
 into a mount namespace of its own and there, for itself alone,
 
   - gives that user a line in /etc/passwd (firejail asks for one),
-  - lets that user at /dev/net/tun where only root may (pasta, slirp4netns), and
+  - lets that user at /dev/net/tun where only root may (pasta, slirp4netns), and at
+    /dev/fuse (fuse-overlayfs), and
   - on a host with mixed cgroup versions shows version 2 only (crun refuses both).
 
 All commands of a comparison run in that same view, so nobody gains by it, and it is
@@ -151,7 +152,8 @@ class Stage:
             signal.signal(number, lambda n, _: sys.exit(128 + n))
         if self.root:
             self._show_user()
-            self._show_tun()
+            self._show("/dev/net/tun", 10, 200)
+            self._show("/dev/fuse", 10, 229)
             self._show_one_cgroup_version()
         self._fill_project()
         self.interleave = self.compiled("interleave")
@@ -244,15 +246,15 @@ class Stage:
         passwd.chmod(0o644)
         subprocess.run(["mount", "--bind", passwd, "/etc/passwd"], check=True)
 
-    def _show_tun(self):
-        """For pasta and slirp4netns, as distributions have it: for everybody."""
-        tun = pathlib.Path("/dev/net/tun")
-        if not tun.exists() or tun.stat().st_mode & 0o006 == 0o006:
+    def _show(self, name, major, minor):
+        """A device, as distributions have it: for everybody."""
+        device = pathlib.Path(name)
+        if not device.exists() or device.stat().st_mode & 0o006 == 0o006:
             return
-        node = self.base / "tun"
-        os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(10, 200))
+        node = self.base / device.name
+        os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(major, minor))
         node.chmod(0o666)
-        subprocess.run(["mount", "--bind", node, tun], check=True)
+        subprocess.run(["mount", "--bind", node, device], check=True)
 
     def _show_one_cgroup_version(self):
         cgroup = "/sys/fs/cgroup"
