@@ -14,7 +14,8 @@ CHANGED, MANY = 20, 1000
 BUILT, KEPT = 60, 1000
 LARGE = """for a in $(seq 20); do for b in $(seq 20); do mkdir -p d$a/e$b
 cd d$a/e$b && for c in $(seq 250); do echo $a $b $c >$c; done; cd ../..; done; done
-git init -q && git add -A && git -c user.name=b -c user.email=b@b commit -qm all"""
+git init -q && git config gc.auto 0 && git config maintenance.auto false && git add -A
+git -c user.name=b -c user.email=b@b commit -qm all"""
 CHANGE = "i=0; for f in d1*/e1*/1*; do echo more >>$f; i=$((i+1)); [ $i -lt {} ] || break; done"
 SMALL = """int f{0}(int x)
 {{
@@ -185,7 +186,7 @@ def inside(context):
     carrel = carrel_of(context)
     made = context.stage.base / "made"
     make_project(made)
-    top = tree_of(context, "project", f"cp -r {made}/. . && git init -q && git add -A && "
+    top = tree_of(context, "project", f"cp -r {made}/. . && git init -q && git config gc.auto 0 && git add -A && "
                                       "git -c user.name=b -c user.email=b@b commit -qm b")
     script = ["/usr/bin/python3", "-c", INSIDE]
     box = [carrel, "run", "-y", "--workspace"]

@@ -50,9 +50,37 @@ static const char *change_text(const struct race_box *b)
 		b->added, b->removed);
 }
 
+static bool is_live(void)
+{
+	const char *term = getenv("TERM");
+
+	return table_width(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+/* On a terminal the last line says what runs, and for how long. */
+static void draw_running(const struct race *r)
+{
+	void *mark = mem_mark();
+	struct str line = { 0 };
+	size_t width = table_width(STDERR_FILENO);
+
+	vec_each(b, &r->boxes) {
+		const char *one = mem_printf("  %s %s%s", b->name,
+			b->phase == RACE_CHECKS ? "checks " : "", time_text(race_spent(b)));
+
+		if (b->pid && line.len + strlen(one) < width)
+			str_add(&line, one);
+	}
+	if (is_live())
+		(void)dprintf(STDERR_FILENO, "\r%s\033[K", line.len ? line.p : "");
+	mem_reset(mark);
+}
+
 static void report_phase(const struct race *r, const struct race_box *b)
 {
 	(void)r;
+	if (is_live())
+		(void)dprintf(STDERR_FILENO, "\r\033[K");
 	if (b->phase == RACE_RUNS)
 		cmd_note(mem_printf("%s started", b->name));
 	else if (b->phase == RACE_CHECKS)
@@ -224,6 +252,7 @@ static int prepare_race(const struct race_args *a, char **rest, struct race *r, 
 	r->run = run_words(a, rest);
 	r->check = a->check;
 	r->tell = report_phase;
+	r->tick = draw_running;
 	return rc < 0 ? rc : ask_race(a, n, f);
 }
 

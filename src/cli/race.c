@@ -37,6 +37,11 @@ static long long now_ms(void)
 	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
+long long race_spent(const struct race_box *b)
+{
+	return now_ms() - b->began_ms;
+}
+
 static const char *check_name(const struct race_box *b)
 {
 	return mem_printf("%s-check", b->name);

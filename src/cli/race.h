@@ -47,6 +47,9 @@ int race_name(struct race *r, const char *prefix, size_t n, struct fault *f);
  */
 int race_run(struct race *r, struct fault *f);
 
+/* How long the carrel that runs it, or that checks it, has been running, in ms. */
+long long race_spent(const struct race_box *b);
+
 /* The good one with the least change, or -1. Good: see race_is_good(). */
 int race_best(const struct race *r);
 

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <search.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,27 +94,44 @@ static int copy_bytes(int from, int to)
 	return 0;
 }
 
-/* Another name of a file that is staged already; 1. */
-static int put_link(const struct apply *a, int stage, const struct apply_op *op,
-	const char *name)
+/* A staged file with several names. */
+struct staged {
+	dev_t dev;
+	ino_t ino;
+	const char *name;
+};
+
+static int compare_staged(const void *a, const void *b)
+{
+	const struct staged *x = a, *y = b;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	return x->dev < y->dev ? -1 : x->dev > y->dev;
+}
+
+/*
+ * Another name of a file that is staged already; 1. By a search tree: a box can make a million
+ * names of one file.
+ */
+static int put_link(struct apply *a, int stage, const struct apply_op *op, const char *name)
 {
 	const struct changed_side *box = &op->item->change->box;
+	struct staged *new, **found;
 
 	if (box->links < 2 || op->item->text)
 		return 0;
-	for (const struct apply_op *o = a->ops.v; o < op; o++) {
-		const struct changed_side *other = &o->item->change->box;
-
-		if (o->kind == APPLY_PUT && !o->item->text && other->ino == box->ino &&
-			other->dev == box->dev && other->type == TYPE_FILE)
-			return linkat(stage, mem_printf("%zu", (size_t)(o - a->ops.v)), stage,
-				       name, 0) == 0;
-	}
+	new = mem_alloc(sizeof(*new));
+	*new = (struct staged){ box->dev, box->ino, name };
+	found = tsearch(new, &a->names, compare_staged);
+	/* A file has a limited number of names; the next is a file of its own then. */
+	if (!found || *found == new || linkat(stage, (*found)->name, stage, name, 0) == 0)
+		return found && *found != new;
+	(*found)->name = name;
 	return 0;
 }
 
-static int put_file(const struct apply *a, int stage, const struct apply_op *op,
-	const char *name)
+static int put_file(struct apply *a, int stage, const struct apply_op *op, const char *name)
 {
 	auto_close int from = -1, to = -1;
 	int rc;
@@ -135,8 +153,7 @@ static int put_file(const struct apply *a, int stage, const struct apply_op *op,
 	return rc;
 }
 
-int apply_stage_put(const struct apply *a, int stage, size_t i, struct apply_op *op,
-	struct fault *f)
+int apply_stage_put(struct apply *a, int stage, size_t i, struct apply_op *op, struct fault *f)
 {
 	const struct changed_side *box = &op->item->change->box;
 	const char *name = mem_printf("%zu", i);

@@ -29,8 +29,7 @@ bool apply_stage_in_tree(int tree, int state);
 int apply_stage_remove(int tree, int state, bool in_tree, struct fault *f);
 
 /* Put what operation i needs on the stage, under the name "i". */
-int apply_stage_put(const struct apply *a, int stage, size_t i, struct apply_op *op,
-	struct fault *f);
+int apply_stage_put(struct apply *a, int stage, size_t i, struct apply_op *op, struct fault *f);
 
 /* The journal. ops: of STAGED; in that state each operation can be done or undone. */
 enum apply_phase { APPLY_BEGUN, APPLY_STAGED, APPLY_DONE };

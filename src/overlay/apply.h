@@ -86,6 +86,7 @@ struct apply {
 	bool (*committed)(void *ctx, const char *path, struct apply_base *ret);
 	void *committed_ctx;
 	bool guarded; /* take guarded paths, too */
+	void *names;  /* apply-stage.c: files with several names that are staged */
 	/* The result: */
 	VEC(struct apply_item)
 	items; /* in the order of the changes, without those in git directories */

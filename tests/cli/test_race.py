@@ -96,6 +96,17 @@ def test_an_interrupt_ends_all(project, sig):
     lib.wait_for(lambda: not lib.processes(word), "their end")
 
 
+def test_a_terminal_shows_what_runs(project):
+    """A line that is drawn anew; and Ctrl-C ends all."""
+    argv = [lib.program(), "race", "-y", "-n", "2", "--", "sleep", "600"]
+    child = lib.terminal(argv, cwd=project)
+    child.expect("race-1 started")
+    child.expect(r"\r  race-1 0:\d\d  race-2 0:\d\d\x1b\[K")
+    child.sendintr()
+    child.expect("interrupted")
+    assert lib.finish(child) == 130
+
+
 def test_killed_it_leaves_no_box(project):
     word = f"4{os.getpid()}"
     process = lib.start("race", "-y", "-n", "2", "--", "sleep", word, cwd=project)
