@@ -216,9 +216,19 @@ static void tell_sum(const struct applying *x, bool applied)
 
 /* ---- */
 
+/* Are the chosen paths all that there is? */
+static bool is_all_wanted(const struct applying *x)
+{
+	size_t n = 0;
+
+	vec_each(c, &x->w.changes.all)
+		n += !c->git && strcmp(c->path, ".") != 0;
+	return !x->a.only || x->a.items.n == n;
+}
+
 static bool is_all_taken(const struct applying *x)
 {
-	return !x->a.only && !x->a.count[APPLY_LEFT] && !x->commits;
+	return is_all_wanted(x) && !x->a.count[APPLY_LEFT] && !x->commits;
 }
 
 static int apply_box(struct applying *x, struct fault *f)

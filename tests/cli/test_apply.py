@@ -116,6 +116,8 @@ def test_only_chosen_paths(work):
     assert done.returncode == 125 and b"did not change" in done.stderr
     done = lib.carrel("apply", "copy", "../x", cwd=work)
     assert done.returncode == 125 and b"is not in" in done.stderr
+    apply("text", "new", "gone", "mode", "dir", "moved", "link", project=work)
+    assert b", applied" in lib.carrel("ps", "-a").stdout, "all of it, if by names"
 
 
 def test_both_sides_are_merged(work):
