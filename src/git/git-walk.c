@@ -81,13 +81,19 @@ static const struct {
  * project. These names are git's, and so is every name in capitals, such as COMMIT_EDITMSG.
  */
 static const char *const bare[] = { "objects", "refs", "logs", "info", "hooks", "modules",
-	"worktrees", "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches",
-	"rr-cache", "reftable", "lfs", "annex", "config", "config.worktree", "commondir",
-	"gitdir", "packed-refs", "index", "shallow", "description" };
+	"worktrees", "rebase-merge", "rebase-apply", "rebased-patches", "sequencer", "remotes",
+	"branches", "rr-cache", "reftable", "lfs", "annex", "svn", "config", "config.worktree",
+	"commondir", "gitdir", "packed-refs", "index", "shallow", "description", "lost-found",
+	"addp-hunk-edit.diff", "fsmonitor--daemon", "fsmonitor--daemon.ipc" };
 
 /* Files that git writes in place, or through a link to a name beside the target. */
 static const char *const written[] = { "index", "logs", "refs", "packed-refs", "shallow",
-	"reftable", "rebase-merge", "rebase-apply", "sequencer" };
+	"reftable", "rebase-merge", "rebase-apply", "rebased-patches", "sequencer",
+	"lost-found", "addp-hunk-edit.diff", "fsmonitor--daemon" };
+
+/* Beginnings of more such names: gc.pid, sharedindex.HASH, index.stash.PID, .... */
+static const char *const begins[] = { "gc.", "index.", "sharedindex.", "packed-refs.",
+	"fast_import_crash_" };
 
 /* One directory of the walk. */
 struct level {
@@ -141,10 +147,13 @@ static bool is_in_capitals(const char *name)
 	return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == strlen(name);
 }
 
-static bool is_gits_name(const char *name)
+static bool is_one_of(const char *const *names, size_t n, const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(bare); i++)
-		if (!strcmp(name, bare[i]))
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		if (str_starts(name, begins[i]))
 			return true;
 	return is_in_capitals(name);
 }
@@ -153,10 +162,7 @@ static bool is_written(const struct level *l, const char *name)
 {
 	if (l->written || l->place != IN_GIT)
 		return l->written;
-	for (size_t i = 0; i < ARRAY_SIZE(written); i++)
-		if (!strcmp(name, written[i]))
-			return true;
-	return is_in_capitals(name);
+	return is_one_of(written, ARRAY_SIZE(written), name);
 }
 
 static bool matters(const struct level *l, const char *name, enum git_what *ret)
@@ -183,7 +189,7 @@ static int visit_entry(const struct git_visitor *v, struct level *l, const struc
 
 	if (d->d_name[0] == '.' && (!d->d_name[1] || (d->d_name[1] == '.' && !d->d_name[2])))
 		return 0;
-	if (l->bare && !is_gits_name(d->d_name))
+	if (l->bare && !is_one_of(bare, ARRAY_SIZE(bare), d->d_name))
 		return 0;
 	if (e.type == DT_UNKNOWN) {
 		int rc = look_at(l->fd, d->d_name, &st, f);
@@ -282,8 +288,11 @@ static int walk_below(const struct git_visitor *v, struct level *l, const char *
 
 static int walk_level(const struct git_visitor *v, struct level *l, struct fault *f)
 {
-	int err, rc = read_entries(v, l, &err, f);
+	int err, rc;
 
+	if (v->entered)
+		v->entered(v->ctx, l->fd, l->path);
+	rc = read_entries(v, l, &err, f);
 	if (rc == 0 && err)
 		rc = v->unseen(v->ctx, l->fd, ".", l->path, err, f);
 	if (rc < 0)

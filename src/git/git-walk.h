@@ -41,6 +41,9 @@ struct git_entry {
 struct git_visitor {
 	void *ctx;
 
+	/* A directory, open as dir, before its entries. May be NULL. */
+	void (*entered)(void *ctx, int dir, const char *path);
+
 	/* Less than 0 ends the walk. */
 	int (*visit)(void *ctx, const struct git_entry *e, struct fault *f);
 

@@ -21,11 +21,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { OTHERS = S_IWGRP | S_IWOTH };
+
 /* An entry, or a whole git directory, that was there before the run. */
 struct seen {
 	const char *path;
 	unsigned long inode;
-	mode_t mode; /* of a git directory */
+	mode_t mode; /* of a directory */
 };
 typedef VEC(struct seen) seen_vec;
 
@@ -40,6 +42,7 @@ struct git_seen {
 	seen_vec roots; /* the git directories that were walked */
 	size_t own;     /* this many, from the first on, belong to the workspace itself */
 	seen_vec entries;
+	seen_vec open; /* directories in them that others than the user could write */
 	VEC(struct git_head) heads;
 	VEC(struct odd_link) links;
 	struct contents contents;
@@ -139,6 +142,15 @@ static int remember_entry(void *ctx, const struct git_entry *e, struct fault *f)
 	return e->type == DT_LNK && e->written ? add_link(seen, e, f) : 0;
 }
 
+static void remember_others(void *ctx, int dir, const char *path)
+{
+	struct git_seen *seen = ctx;
+	struct stat st;
+
+	if (fstat(dir, &st) == 0 && (st.st_mode & OTHERS))
+		vec_push(&seen->open, ((struct seen){ path, st.st_ino, st.st_mode }));
+}
+
 /* Another user's directory that we may not read: the box may not either. */
 static int refuse_unseen(void *ctx, int dir, const char *name, const char *path, int err,
 	struct fault *f)
@@ -161,7 +173,7 @@ static int refuse_unseen(void *ctx, int dir, const char *name, const char *path,
 static int remember_dir(struct git_seen *seen, const char *dir, const struct stat *st,
 	struct fault *f)
 {
-	const struct git_visitor v = { seen, remember_entry, refuse_unseen };
+	const struct git_visitor v = { seen, remember_others, remember_entry, refuse_unseen };
 
 	vec_push(&seen->roots, ((struct seen){ dir, st->st_ino, st->st_mode }));
 	return git_walk(dir, &v, f);
@@ -290,6 +302,7 @@ struct check {
 	struct git_seen *seen; /* sorted */
 	const struct timespec *since;
 	planted_vec *found;
+	mode_t others;     /* who may write new directories in this one: some of OTHERS */
 	bool is_new;       /* a git directory that is new: its .git is reported as a whole */
 	bool by_time;      /* it was not seen before the run: the ages of its entries decide */
 	bool written_only; /* the project may keep links beside the files that git writes */
@@ -435,6 +448,27 @@ static int check_entry(void *ctx, const struct git_entry *e, struct fault *f)
 	return 0;
 }
 
+/*
+ * Whoever may write a directory can exchange what is protected in it, or put a link there. git
+ * makes directories by the umask, or like the whole repository.
+ */
+static void check_others(void *ctx, int dir, const char *path)
+{
+	struct check *c = ctx;
+	const struct seen *before = find_seen(&c->seen->open, path);
+	struct stat st;
+	mode_t more;
+
+	if (fstat(dir, &st) < 0)
+		return;
+	more = st.st_mode & OTHERS & ~c->others;
+	if (before && before->inode == st.st_ino)
+		more &= ~before->mode;
+	if (more && fchmod(dir, st.st_mode & 07777 & ~more) == 0)
+		report(c, path, "other users could write there: they cannot any more",
+			PLANTED_GIT_DIR);
+}
+
 static const char closed[] = "you could not use it any more: it is open to you again";
 
 static int mend_unseen(void *ctx, int dir, const char *name, const char *path, int err,
@@ -454,7 +488,8 @@ static int mend_unseen(void *ctx, int dir, const char *name, const char *path, i
 
 static void check_dir(struct check *c, const char *path)
 {
-	const struct git_visitor v = { c, check_entry, mend_unseen };
+	const struct git_visitor v = { c, c->is_new || c->by_time ? NULL : check_others,
+		check_entry, mend_unseen };
 	struct fault f = { 0 };
 
 	if (git_walk(path, &v, &f) < 0)
@@ -560,15 +595,21 @@ void git_dirs_check(const struct plan *p, const name_vec *repos, const struct ti
 	static struct git_seen none;
 	struct git_seen *seen = p->git ? p->git : &none;
 	struct check c = { .plan = p, .seen = seen, .since = since, .found = ret };
+	const mode_t mask = umask(S_IRWXG | S_IRWXO);
 	seen_vec own = { 0 };
+
+	umask(mask);
 
 	for (size_t i = 0; i < seen->own; i++)
 		vec_push(&own, seen->roots.v[i]);
 	if (seen->entries.n)
 		qsort(seen->entries.v, seen->entries.n, sizeof(*seen->entries.v), by_path);
+	if (seen->open.n)
+		qsort(seen->open.v, seen->open.n, sizeof(*seen->open.v), by_path);
 	if (seen->roots.n)
 		qsort(seen->roots.v, seen->roots.n, sizeof(*seen->roots.v), by_path);
 	vec_each(root, &seen->roots) {
+		c.others = (root->mode | ~mask) & OTHERS;
 		check_mode(&c, root);
 		check_dir(&c, root->path);
 	}

@@ -12,7 +12,8 @@
  *   are known by path, inode and ctime. HEAD may be a link into refs/, as old gits had it.
  * - HEAD that is missing, or that git would not accept, is put back as it was: without it git
  *   passes over the directory, and would take the workspace itself for a repository.
- * - A directory that its owner may not look into any more becomes accessible again.
+ * - A directory that its owner may not look into any more becomes accessible again, and one
+ *   that other users could not write before is closed to them again.
  * - Files that git runs or obeys and that are new or changed are reported.
  *
  * When the supervisor is killed, the janitor does the same (run/killed.h). A box that was

@@ -117,18 +117,23 @@ static int protect_modules(struct host *h, const char *root, const char *dir, in
 	return rc;
 }
 
-/* The files through which another worktree's git would be led to a hostile config. */
-static int protect_worktrees(struct host *h, const char *root, const char *dir, struct fault *f)
+/*
+ * The files through which another worktree's git would be led to a hostile config, and the
+ * submodules of that worktree.
+ */
+static int protect_worktrees(struct host *h, const char *root, const char *dir, int depth,
+	struct fault *f)
 {
 	name_vec names = { 0 };
 	int rc = list_dirs(dir, &names, f);
 
-	vec_each(name, &names) {
-		const char *admin = path_join(dir, *name);
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		const char *admin = path_join(dir, names.v[i]);
 
 		protect(h, root, admin, "commondir", NULL);
 		protect(h, root, admin, "gitdir", NULL);
 		protect(h, root, admin, "config.worktree", "");
+		rc = protect_modules(h, root, path_join(admin, "modules"), depth, f);
 	}
 	return rc;
 }
@@ -152,7 +157,7 @@ static int protect_git_dir(struct host *h, const char *root, const char *dir, in
 	protect(h, root, dir, "commondir", ".\n");
 	pin(h, root, dir, "objects");
 	pin(h, root, dir, "refs");
-	rc = protect_worktrees(h, root, path_join(dir, "worktrees"), f);
+	rc = protect_worktrees(h, root, path_join(dir, "worktrees"), depth, f);
 	return rc < 0 ? rc : protect_modules(h, root, path_join(dir, "modules"), depth, f);
 }
 

@@ -75,6 +75,27 @@ def test_git_on_the_host_writes_through_no_link(project, home, script, command):
     assert damage()
 
 
+IN_PLACE = """gc.pid gc.log rebased-patches lost-found addp-hunk-edit.diff index.stash.1
+sharedindex.x fsmonitor--daemon packed-refs COMMIT_EDITMSG""".split()
+
+
+def test_links_in_a_bare_repository_below(project, home):
+    """Others of its names may be a project's, so here each name that git writes counts."""
+    lib.git("init", "-q", "--bare", "x.git", cwd=project)
+    bash = lib.make_file(home / ".bashrc", "# mine\n")
+    script = "cd x.git && " + " && ".join(f"ln -sf {bash} {name}" for name in IN_PLACE)
+    said = report(script + f" && ln -s {bash} mine && mkdir tree && ln -s x tree/mine")
+    left = os.listdir(project / "x.git")
+    assert f"x.git  ({len(IN_PLACE)} files; of each: a link to {bash}" in said
+    assert "mine" in left and not set(left) & set(IN_PLACE)
+    assert os.path.islink(project / "x.git/tree/mine")
+    git_try("gc", cwd=project / "x.git")
+    assert bash.read_text() == "# mine\n"
+    naked(script, project)
+    git_try("gc", cwd=project / "x.git")
+    assert bash.read_text() != "# mine\n"
+
+
 def test_links_made_ready_in_an_earlier_run(project, home):
     """A link in the working tree is no alarm. Moved into .git with its directory it is one."""
     bash = lib.make_file(home / ".bashrc", "# mine\n")
@@ -325,6 +346,25 @@ def test_closed_worktrees_are_opened_again(project):
     assert common.read_text() == before
 
 
+def test_other_users_gain_no_way_in(project):
+    """Who may write a directory can exchange what is protected in it. The user's own wish stays."""
+    shared, new = project / ".git/objects/info", project / ".git/refs/heads/a"
+    os.chmod(shared, 0o775)
+    script = "chmod 777 .git .git/logs; mkdir -p .git/refs/heads/a; chmod 2770 .git/refs/heads/a"
+    said = report(f"{script}; touch .git/objects/info/x")
+    for name in (".git", ".git/logs", ".git/refs/heads/a"):
+        assert f"  {name}  (other users could write there: they cannot any more)" in said
+        assert not os.stat(project / name).st_mode & 0o022
+    assert stat.S_IMODE(os.stat(shared).st_mode) == 0o775 and "objects/info" not in said
+    # The control: a project that is the group's stays so, and what is made in it is, too.
+    naked(f"chmod -R g+w .git; {script}", project)
+    assert stat.S_IMODE(os.stat(project / ".git").st_mode) == 0o777
+    os.chmod(project / ".git", 0o775)
+    os.chmod(project / ".git/logs", 0o775)
+    assert not report("mkdir .git/refs/heads/b; chmod 775 .git/refs/heads/b")
+    assert os.stat(new).st_mode & 0o020 and os.stat(new.parent / "b").st_mode & 0o020
+
+
 def test_what_lies_too_deep_is_said(project):
     """Deeper than the walk goes: reported, and the next start stops there."""
     script = "d=.git/logs; for i in $(seq 120); do d=$d/a; mkdir $d; done; ln -s /x $d/x"
@@ -378,6 +418,19 @@ def test_common_directory_outside_is_looked_at(project, tree, name, why):
     assert path.exists(), "the box could not write it, and the test proves nothing"
     assert f"{path}  ({why}" in said
     assert "appeared" not in report("git status")
+
+
+def test_submodule_of_a_linked_worktree(project, tree, template):
+    """Its git directory is in that of the worktree, and as protected as one in modules/."""
+    local = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
+    lib.git(*local, "add", str(template), "sub", cwd=tree)
+    module = project / ".git/worktrees/tree/modules/sub"
+    plant = "cd sub && d=$(git rev-parse --git-dir) && touch $d/x &&"
+    report(f"{plant} echo evil >$d/hooks/post-checkout; mv $d/refs $d/r; true")
+    assert (module / "x").exists(), "the box could not write there, and the test proves nothing"
+    assert not (module / "hooks/post-checkout").exists() and (module / "refs").is_dir()
+    naked(f"{plant} echo evil >$d/hooks/post-checkout", tree)
+    assert (module / "hooks/post-checkout").exists()
 
 
 def test_links_in_the_common_directory_outside(project, tree, home):

@@ -320,6 +320,13 @@ mutant("git: planted sequencer", "git/git-walk.c", '\t{ IN_GIT, "sequencer", IN_
 mutant("git: planted alternates", "git/git-walk.c",
        '\t{ IN_OBJECTS_INFO, "alternates", GIT_ALTERNATE },\n', "",
        ROUNDABOUT + "test_other_objects_are_reported")
+mutant("git: links in a bare repository below", "git/git-walk.c", '{ "gc.", ', "{ ",
+       GIT_DIRS + "test_links_in_a_bare_repository_below")
+mutant("git: others may write there", "host/git-dirs.c", "if (more && fchmod(",
+       "if (0 && fchmod(", GIT_DIRS + "test_other_users_gain_no_way_in")
+mutant("git: submodules of a linked worktree", "host/survey-git.c",
+       'rc = protect_modules(h, root, path_join(admin, "modules"), depth, f);', "",
+       GIT_DIRS + "test_submodule_of_a_linked_worktree")
 mutant("git: planted links stay", "host/git-dirs.c", "if (unlinkat(e->dir, e->name, 0) == 0)",
        "if (e->dir >= 0)", GIT_DIRS + "test_git_on_the_host_writes_through_no_link")
 mutant("git: known by inode alone", "run/found.c",

@@ -44,6 +44,8 @@ modules modules/sub modules/sub/config modules/sub/HEAD modules/sub/hooks
 modules/sub/hooks/post-checkout modules/sub/index modules/sub/logs/HEAD modules/new
 modules/new/config modules/deep modules/deep/er/config modules/deep/config modules/deep/HEAD
 rr-cache rr-cache/x branches remotes remotes/origin lfs svn fsmonitor--daemon.ipc
+rebased-patches lost-found lost-found/other lost-found/commit sharedindex.x index.stash.1
+fsmonitor--daemon fsmonitor--daemon/cookies
 """.split()
 GIT_DIRECTORIES = """
 logs refs refs/heads objects objects/pack objects/info info hooks logs/refs logs/refs/heads modules
@@ -53,7 +55,8 @@ worktrees rebase-merge rebase-apply sequencer refs/remotes refs/tags rr-cache ob
 WRITTEN = """
 COMMIT_EDITMSG COMMIT_EDITMSG logs/HEAD logs/HEAD logs/refs/heads/main logs/refs/heads/work
 logs/refs/stash FETCH_HEAD MERGE_MSG TAG_EDITMSG ORIG_HEAD MERGE_HEAD AUTO_MERGE refs/stash
-refs/heads/main refs/tags/tripped packed-refs index HEAD gc.log info/refs objects/info/packs
+refs/heads/main refs/tags/tripped packed-refs index HEAD gc.log gc.pid info/refs objects/info/packs
+rebased-patches addp-hunk-edit.diff lost-found lost-found/other
 logs logs/refs logs/refs/heads refs/heads refs/tags refs objects/pack objects/e2 objects/info
 """.split()
 # Names in a working tree that somebody obeys.

@@ -44,6 +44,7 @@ GIT_COMMANDS = [
     "git commit -m host",
     "git merge --no-edit side",
     "git rebase side",
+    "git rebase --apply HEAD~1",
     "git rebase --continue",
     "git rebase --abort",
     "git submodule update --init",
@@ -57,6 +58,7 @@ GIT_COMMANDS = [
     "git checkout -",
     "git worktree prune",
     "git gc -q",
+    "git fsck --lost-found",
     "git reflog expire --all",
     "git status",
 ]

@@ -83,7 +83,7 @@ static void make(const char *name)
 /* ---- walking ---- */
 
 struct seen {
-	int rc, visits, unseen, err;
+	int rc, visits, entered, unseen, err;
 	size_t len;
 	char text[16 * 1024], unseen_path[1024];
 };
@@ -93,6 +93,15 @@ struct walker {
 	int end_after; /* so many visits; 0: never */
 	int answer;    /* of unseen(); 1 makes the directory accessible before */
 };
+
+static void entered(void *ctx, int dir, const char *path)
+{
+	struct walker *w = ctx;
+	struct stat st, there;
+
+	w->seen->entered += fstat(dir, &st) == 0 && lstat(path, &there) == 0 &&
+		st.st_ino == there.st_ino;
+}
 
 static int visit(void *ctx, const struct git_entry *e, struct fault *f)
 {
@@ -130,7 +139,7 @@ static struct seen *walk(const char *name, int end_after, int answer)
 	struct seen *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct walker w = { s, end_after, answer };
-	const struct git_visitor v = { &w, visit, unseen };
+	const struct git_visitor v = { &w, entered, visit, unseen };
 	struct fault f = { 0 };
 	int status;
 	pid_t pid = fork();
@@ -203,7 +212,9 @@ static void test_what_matters(void **state)
 static void test_bare(void **state)
 {
 	static const char *const lines[] = { "head! r/HEAD", "config r/config",
-		"odd! r/logs/HEAD", "odd! r/FETCH_HEAD" };
+		"odd! r/logs/HEAD", "odd! r/FETCH_HEAD", "odd! r/gc.pid",
+		"odd! r/index.stash.77", "odd! r/rebased-patches", "odd! r/lost-found",
+		"odd r/svn" };
 	struct seen *s;
 
 	(void)state;
@@ -211,10 +222,17 @@ static void test_bare(void **state)
 	make("r/config");
 	make("r/logs/HEAD@");
 	make("r/FETCH_HEAD@");
+	make("r/gc.pid@");
+	make("r/index.stash.77@");
+	make("r/rebased-patches@");
+	make("r/lost-found@");
+	make("r/svn@");
 	make("r/src/link@");
 	make("r/link@");
+	make("r/gc@");
 	s = walk("r", 0, -EIO);
 	assert_int_equal(s->rc, 0);
+	assert_int_equal(s->entered, 2);
 	expect(s, lines, ARRAY_SIZE(lines));
 }
 
