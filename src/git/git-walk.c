@@ -69,6 +69,8 @@ static const struct {
 	{ IN_GIT, "config.worktree", GIT_CONFIG },
 	{ IN_GIT, "commondir", GIT_LEADS },
 	{ IN_GIT, "gitdir", GIT_LEADS },
+	/* `git bisect` before 2.35 had a shell evaluate it. */
+	{ IN_GIT, "BISECT_NAMES", GIT_TODO },
 	{ IN_OBJECTS_INFO, "alternates", GIT_ALTERNATE },
 	{ IN_OBJECTS_INFO, "http-alternates", GIT_ALTERNATE },
 	{ IN_HOOKS, NULL, GIT_HOOK },

@@ -31,12 +31,27 @@ static struct {
 static const char *const git_names[] = { ".git", "HEAD", "objects", "refs", "config",
 	"config.worktree", "commondir", "gitdir", "hooks" };
 
+/* Directories that make the one they are in a repository: what is in a new one may be old. */
+static const struct {
+	const char *name, *why;
+} repositories[] = {
+	{ ".git", "a repository, whose config and hooks git runs" },
+	{ ".hg", "a repository, whose hgrc Mercurial obeys" },
+	{ ".sl", "a repository, whose config Sapling obeys" },
+	{ ".jj", "a repository, whose config Jujutsu obeys in older versions" },
+	{ "_darcs", "a repository, whose prefs Darcs obeys" },
+};
+
 /* Everything that is not in this list is a client of a model. */
 static const struct {
 	const char *who;
 	enum planted_rank rank;
 } ranks[] = {
 	{ "git", PLANTED_GIT },
+	{ "Mercurial", PLANTED_GIT },
+	{ "Sapling", PLANTED_GIT },
+	{ "Jujutsu", PLANTED_GIT },
+	{ "Darcs", PLANTED_GIT },
 	{ "pre-commit", PLANTED_GIT },
 	{ "lefthook", PLANTED_GIT },
 	{ "overcommit", PLANTED_GIT },
@@ -150,6 +165,8 @@ const struct walk_filter *planted_filter(void)
 		return &wanted.filter;
 	for (size_t i = 0; i < ARRAY_SIZE(git_names); i++)
 		add_name(&wanted.names, git_names[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(repositories); i++)
+		add_name(&wanted.names, repositories[i].name);
 	add_name(&wanted.tops, "hooks");
 	for (size_t i = 0; i < obeyed_n; i++)
 		add_obeyed(&obeyed_all[i]);
@@ -172,12 +189,21 @@ static bool ends_there(const struct obeyed *o, const char *rel)
 		      : n > m && rel[n - m - 1] == '/' && !strcmp(rel + n - m, o->path);
 }
 
+/* What a directory of this name makes of the one it is in; NULL: nothing. */
+static const char *repository_why(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(repositories); i++)
+		if (!strcmp(name, repositories[i].name))
+			return repositories[i].why;
+	return NULL;
+}
+
 bool planted_could_be(const char *rel)
 {
 	const char *name = path_base(rel);
 	const struct obeyed *o;
 
-	if (!strcmp(name, ".git"))
+	if (repository_why(name))
 		return true;
 	if (!has_name(&wanted.names, name, strlen(name)))
 		return false;
@@ -197,16 +223,16 @@ static enum planted_rank rank_of(const struct obeyed *o)
 
 bool planted_obeyed(const char *rel, bool dir, struct planted *ret)
 {
+	const char *name = path_base(rel), *why = repository_why(name);
 	const struct obeyed *o;
 	enum planted_rank rank;
 
-	if (!strcmp(path_base(rel), ".git")) {
+	if (why && (dir || !strcmp(name, ".git"))) {
 		*ret = (struct planted){ .rank = PLANTED_GIT,
-			.why = dir ? "a repository, whose config and hooks git runs"
-				   : "it says which repository git enters" };
+			.why = dir ? why : "it says which repository git enters" };
 		return true;
 	}
-	if (!planted_wants(path_base(rel)) && !is_in_top(rel))
+	if (!planted_wants(name) && !is_in_top(rel))
 		return false;
 	o = obeyed_find(rel, dir);
 	if (!o || o->how == OBEYED_OPEN)

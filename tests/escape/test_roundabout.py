@@ -94,11 +94,12 @@ def test_module_made_in_advance_is_reported(project):
 
 
 @pytest.mark.parametrize(
-    "name", ["rebase-merge/git-rebase-todo", "rebase-apply/0001", "sequencer/todo"]
+    "name",
+    ["rebase-merge/git-rebase-todo", "rebase-apply/0001", "sequencer/todo", "BISECT_NAMES"],
 )
 def test_rebase_in_progress_is_reported(project, name):
     """git goes on with it at `git rebase --continue`, `git am --continue` and their like."""
-    said = report(f"mkdir .git/{os.path.dirname(name)} && echo 'exec evil' >.git/{name}")
+    said = report(f"mkdir -p .git/{os.path.dirname(name)} && echo 'exec evil' >.git/{name}")
     assert name in said
 
 
@@ -112,6 +113,21 @@ def test_other_objects_are_reported(project):
 def test_repository_without_a_name_is_reported(project, name):
     said = report(f"mkdir -p docs/objects docs/refs && echo x >docs/{name}")
     assert f"docs/{name}" in said
+
+
+def test_other_version_control_is_reported(project):
+    """Mercurial and its kin run what a file in the project says, as git does."""
+    said = report("mkdir -p .hg lib/.sl lib/_darcs/prefs ready; echo x >.hg/hgrc; echo x >ready/hgrc")
+    for name in (".hg", "lib/.sl", "lib/_darcs"):
+        assert f"  {name}  (a repository" in said
+    assert "ready" not in said
+    said = report("echo y >.hg/hgrc; mv .hg h; echo y >.hg/store; mkdir d; mv ready d/.hg; echo y >lib/.sl/config")
+    assert (project / ".hg/hgrc").read_text() == "x\n" and (project / ".hg/store").exists()
+    assert "d/.hg  (a repository" in said and "lib/.sl/config  (Sapling" in said
+    assert "  .hg" not in said
+    # The control: a file that is not there yet can be made, and is reported.
+    (project / ".hg/hgrc").unlink()
+    assert "  .hg/hgrc  (Mercurial: runs" in report("echo y >.hg/hgrc")
 
 
 CONFIGS = {

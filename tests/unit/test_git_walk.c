@@ -99,8 +99,8 @@ static void entered(void *ctx, int dir, const char *path)
 	struct walker *w = ctx;
 	struct stat st, there;
 
-	w->seen->entered += fstat(dir, &st) == 0 && lstat(path, &there) == 0 &&
-		st.st_ino == there.st_ino;
+	w->seen->entered +=
+		fstat(dir, &st) == 0 && lstat(path, &there) == 0 && st.st_ino == there.st_ino;
 }
 
 static int visit(void *ctx, const struct git_entry *e, struct fault *f)
@@ -174,8 +174,8 @@ static void test_what_matters(void **state)
 {
 	static const char *const made[] = { "r/.git/HEAD", "r/.git/config",
 		"r/.git/config.worktree", "r/.git/commondir", "r/.git/description",
-		"r/.git/index", "r/.git/hooks/pre-commit", "r/.git/hooks/deep/er",
-		"r/.git/objects/aa/link@", "r/.git/objects/pack/link@",
+		"r/.git/BISECT_NAMES", "r/.git/index", "r/.git/hooks/pre-commit",
+		"r/.git/hooks/deep/er", "r/.git/objects/aa/link@", "r/.git/objects/pack/link@",
 		"r/.git/objects/info/alternates", "r/.git/refs/heads/main",
 		"r/.git/refs/heads/x@", "r/.git/logs/HEAD@", "r/.git/logs/refs/heads/main",
 		"r/.git/COMMIT_EDITMSG@", "r/.git/MERGE_MSG|", "r/.git/rr-cache@",
@@ -192,11 +192,12 @@ static void test_what_matters(void **state)
 		"odd! r/.git/refs/heads/x", "odd! r/.git/logs/HEAD",
 		"odd! r/.git/COMMIT_EDITMSG", "odd! r/.git/MERGE_MSG", "odd r/.git/rr-cache",
 		"todo! r/.git/rebase-merge/git-rebase-todo", "todo! r/.git/sequencer/todo",
-		"remote r/.git/remotes/origin", "remote r/.git/branches/old",
-		"odd r/.git/lfs/tmp/y", "odd r/.git/somebody/else/z",
-		"head! r/.git/worktrees/w/HEAD", "leads r/.git/worktrees/w/gitdir",
-		"odd! r/.git/worktrees/w/ORIG_HEAD", "config r/.git/modules/a/b/config",
-		"hook r/.git/modules/a/b/hooks/x", "head! r/.git/modules/a/b/modules/c/HEAD" };
+		"todo! r/.git/BISECT_NAMES", "remote r/.git/remotes/origin",
+		"remote r/.git/branches/old", "odd r/.git/lfs/tmp/y",
+		"odd r/.git/somebody/else/z", "head! r/.git/worktrees/w/HEAD",
+		"leads r/.git/worktrees/w/gitdir", "odd! r/.git/worktrees/w/ORIG_HEAD",
+		"config r/.git/modules/a/b/config", "hook r/.git/modules/a/b/hooks/x",
+		"head! r/.git/modules/a/b/modules/c/HEAD" };
 	struct seen *s;
 
 	(void)state;

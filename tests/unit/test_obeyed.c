@@ -38,6 +38,8 @@ static const struct {
 	{ ".github/hooks/a.json", false, ".github/hooks", OBEYED_GATED },
 	{ ".github/workflows/a.yml", false, NULL, 0 },
 	{ "docs/AGENTS.md", false, "AGENTS.md", OBEYED_TOLD },
+	{ "lib/.hg/hgrc", false, ".hg/hgrc", OBEYED_GATED },
+	{ ".hg/store/data", false, NULL, 0 },
 	{ "package.json", false, NULL, 0 },
 	{ "Makefile", false, NULL, 0 },
 	{ "src/main.c", false, NULL, 0 },
