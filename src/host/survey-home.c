@@ -8,7 +8,8 @@
  * them; one that is absent cannot be made.
  *
  * Any link counts that stands where configuration is: directly in the home with a dot, and in
- * the directories below. Programs of the user's on PATH do not: somebody who works on one runs
+ * the directories below; if one of these leads where a box can write, at any depth below
+ * ~/.config. Programs of the user's on PATH do not: somebody who works on one runs
  * it from the workspace, too.
  */
 #include "host/survey.h"
@@ -34,7 +35,7 @@
 #define CLIENTS "your configuration of a client"
 #define YOURS   "your own configuration"
 
-enum { ROOM = 4096 };
+enum { ROOM = 4096, DEEP_LEVELS = 6, DEEP_DIRS = 20000 };
 
 /* Below home, or where it says so below XDG_CONFIG_HOME; links directly in them count. */
 static const char *const dirs[] = { ".ssh", ".gnupg", ".vim", ".vim/plugin", ".emacs.d",
@@ -168,6 +169,50 @@ void survey_links(struct host *h, const char *dir, const char *why)
 	survey_entries(h, dir, follow_link, &l);
 }
 
+struct deep_dir {
+	const char *path;
+	int level;
+};
+
+/* Directories that are left to be searched for links. */
+struct deep {
+	struct host *h;
+	VEC(struct deep_dir) todo;
+	int level;
+};
+
+static void visit_deep(void *ctx, const char *dir, const struct dirent *e)
+{
+	struct deep *d = ctx;
+
+	if (e->d_type == DT_DIR && d->level < DEEP_LEVELS)
+		vec_push(&d->todo,
+			((struct deep_dir){
+				path_join(dir, mem_strdup(e->d_name)), d->level + 1 }));
+	else if (d->level > 0)
+		follow_link(&(struct links){ .h = d->h, .why = YOURS }, dir, e);
+}
+
+/*
+ * Whoever keeps dotfiles in the workspace may have links at any depth: GNU Stow makes them so
+ * where a directory is not all of one package. It takes a walk, so it needs a reason.
+ */
+static void follow_deep(struct host *h, const char *top)
+{
+	struct deep d = { .h = h };
+
+	vec_push(&d.todo, ((struct deep_dir){ top, 0 }));
+	for (size_t i = 0; i < d.todo.n && i < DEEP_DIRS; i++) {
+		d.level = d.todo.v[i].level;
+		survey_entries(h, d.todo.v[i].path, visit_deep, &d);
+	}
+	if (d.todo.n > DEEP_DIRS)
+		vec_push(&h->notices,
+			mem_printf("%s has so many directories that links in some of them are "
+				   "not followed",
+				str_visible(top)));
+}
+
 /* Below top: the directory itself, and the links in it. */
 static void follow_dirs(struct host *h, const char *top, const struct survey_names *there,
 	const char *const *names, size_t n)
@@ -199,6 +244,7 @@ static void follow_home(struct host *h)
 	struct links dots = { .h = h, .why = YOURS, .dots = true };
 	struct links all = { .h = h, .why = YOURS };
 	const char *config = config_home(h), *real = fd_real_path(config);
+	const size_t before = h->rules.n;
 	struct survey_names names;
 
 	survey_list(h, h->home, follow_link, &dots, &names);
@@ -206,6 +252,8 @@ static void follow_home(struct host *h)
 	survey_lead(h, path_join(config, "git/config"), YOURS);
 	survey_list(h, config, follow_link, &all, &names);
 	follow_dirs(h, real ? real : config, &names, config_dirs, ARRAY_SIZE(config_dirs));
+	if (h->rules.n > before && !survey_reaches(h, real ? real : config))
+		follow_deep(h, config);
 	for (size_t i = 0; survey_reaches(h, h->home) && i < ARRAY_SIZE(files); i++)
 		survey_lead(h, path_join(h->home, files[i]), YOURS);
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {

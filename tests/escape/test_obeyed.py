@@ -347,6 +347,18 @@ def test_link_of_the_home(project, home, at, to, there):
     check_kept(project, to)
 
 
+def test_deep_link_of_a_home_with_dotfiles(project, home):
+    """Beside one link into the project there may be others, in directories of any program."""
+    lib.make_file(home / ".config/term/themes/x.toml", "").unlink()
+    link(project / "dots/x.toml", home / ".config/term/themes/x.toml")
+    lib.make_file(project / "dots/x.toml", "")
+    lib.succeeded(lib.box("sh", "-c", "echo control >dots/x.toml"))
+    assert (project / "dots/x.toml").read_text() == "control\n"
+    link(project / "dots/rc", home / ".some-programs-rc")
+    lib.make_file(project / "dots/rc", "")
+    check_kept(project, "dots/x.toml")
+
+
 def test_link_of_the_home_that_is_no_configuration(project, home):
     """A name without a dot is the user's own way into the project."""
     lib.make_file(project / "notes", "")
