@@ -459,8 +459,11 @@ static void check_others(void *ctx, int dir, const char *path)
 	struct stat st;
 	mode_t more;
 
-	if (fstat(dir, &st) < 0)
+	if (fstat(dir, &st) < 0) {
+		report(c, path, mem_printf("it could not be looked at: %s", strerror(errno)),
+			PLANTED_UNSEEN);
 		return;
+	}
 	more = st.st_mode & OTHERS & ~c->others;
 	if (before && before->inode == st.st_ino)
 		more &= ~before->mode;
