@@ -17,29 +17,44 @@ enum { MAX_FILE = 1024 * 1024, MAX_INDEX = 1024 * 1024 * 1024 };
 
 struct text {
 	void *p;
-	size_t n;
+	size_t n, room;
 };
 
-/* NULL: not a regular file, empty, too large, or unreadable. */
-static struct text map(const char *path, off_t max)
+static void text_drop(const struct text *t)
+{
+	if (t->p)
+		munmap(t->p, t->room);
+}
+
+/*
+ * NULL: not a regular file, empty, too large, or unreadable. The file itself is not mapped: a
+ * box may truncate it meanwhile, and then SIGBUS would end this process.
+ */
+static struct text text_read(const char *path, off_t max)
 {
 	auto_close int fd = openat(AT_FDCWD, path,
 		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct text none = { 0 };
+	struct text text = { 0 };
 	struct stat st;
+	ssize_t n = 1;
 	void *p;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !st.st_size ||
 		st.st_size > max)
-		return none;
-	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	return p == MAP_FAILED ? none : (struct text){ p, (size_t)st.st_size };
-}
-
-static void unmap(const struct text *t)
-{
-	if (t->p)
-		munmap(t->p, t->n);
+		return text;
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		-1, 0);
+	if (p == MAP_FAILED)
+		return text;
+	text = (struct text){ .p = p, .room = (size_t)st.st_size };
+	while (text.n < text.room && n > 0) {
+		n = read(fd, (char *)text.p + text.n, text.room - text.n);
+		text.n += n > 0 ? (size_t)n : 0;
+	}
+	if (text.n)
+		return text;
+	text_drop(&text);
+	return (struct text){ 0 };
 }
 
 /* The index of the repository whose .git is in dir; NULL: there is none. */
@@ -54,9 +69,9 @@ static const char *index_of(const char *dir)
 		return NULL;
 	if (S_ISDIR(st.st_mode))
 		return path_join(git, "index");
-	link = map(git, 4096);
+	link = text_read(git, 4096);
 	to = link.p ? mem_strndup(link.p, link.n) : mem_strdup("");
-	unmap(&link);
+	text_drop(&link);
 	to[strcspn(to, "\n")] = '\0';
 	return str_starts(to, "gitdir: ") ? path_join(path_join(dir, to + 8), "index") : git;
 }
@@ -127,14 +142,14 @@ enum tracked tracked_look(const char *root, const char *rel)
 	struct text file = { 0 }, index = { 0 };
 
 	if (at)
-		file = map(path, MAX_FILE);
+		file = text_read(path, MAX_FILE);
 	if (file.p)
-		index = map(at, MAX_INDEX);
+		index = text_read(at, MAX_INDEX);
 	if (index.p)
 		is = is_named(&index, &file)                    ? TRACKED_CONTENT
 			: has_name(&index, name_in(root, path)) ? TRACKED_NAME
 								: TRACKED_NOT;
-	unmap(&file);
-	unmap(&index);
+	text_drop(&file);
+	text_drop(&index);
 	return is;
 }

@@ -362,6 +362,29 @@ def test_copy_of_the_config_replaced_by_a_link(project, place):
     assert "stolen" in (project / ".git/config").read_text()
 
 
+TRUNCATES = """
+import os
+size = 16 << 20
+text, file = os.urandom(size), os.open(".git/index", os.O_RDWR)
+open("ready", "w").close()
+while not os.path.exists("stop"):
+    os.pwrite(file, text, 0)
+    os.ftruncate(file, 4096)
+    open("ready", "a").write(".")
+"""
+
+
+def test_index_that_is_truncated_during_a_start(project):
+    """carrel looks into it for a hidden file. A mapped one would kill it: no other box could start."""
+    box = lib.start_box(lib.PYTHON, "-c", TRUNCATES)
+    lib.wait_for((project / "ready").exists, "the box")
+    for _ in range(30):
+        lib.succeeded(lib.carrel("plan", "--", "true"))
+    assert (project / "ready").stat().st_size > 0
+    (project / "stop").touch()
+    assert box.wait(timeout=60) == 0
+
+
 @needs_root
 def test_state_of_another_user_is_not_used(project, place):
     """A directory for what was approved that somebody else has made, and could change."""
