@@ -39,10 +39,10 @@ def lines(done, steps):
 
 
 def inside(*steps, tool=TOOL, **how):
-    return lines(in_box(tool, *words(steps), **how), steps)
+    return lines(by_box(tool, *words(steps), **how), steps)
 
 
-def in_box(*cmd, **how):
+def by_box(*cmd, **how):
     """Run a command in a box; test_through_exec.py has another way."""
     return lib.box(*cmd, **how)
 

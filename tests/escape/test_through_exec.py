@@ -47,7 +47,7 @@ def through_exec(monkeypatch):
         ways.append(cmd)
         return arena.through_exec(*cmd, **how)
 
-    monkeypatch.setattr(arena, "in_box", way)
+    monkeypatch.setattr(arena, "by_box", way)
     monkeypatch.setattr(lib, "box", None)  # no other way is taken unseen
     yield
     assert ways
