@@ -14,30 +14,6 @@
 
 enum { MOST_HOSTS = 6 };
 
-/* A text broken between words; bytes count as columns, which is close enough. */
-static void add_text(struct str *out, bool colour, const char *label, const char *text)
-{
-	size_t at = TEXT_INDENT;
-
-	text_heading(out, colour, label);
-	while (*text) {
-		size_t n = strcspn(text, " ");
-
-		if (at > TEXT_INDENT && at + 1 + n > TEXT_WIDTH) {
-			str_addc(out, '\n');
-			text_heading(out, colour, "");
-			at = TEXT_INDENT;
-		} else if (at > TEXT_INDENT) {
-			str_addc(out, ' ');
-			at++;
-		}
-		str_addn(out, text, n);
-		at += n;
-		text += n + (text[n] == ' ');
-	}
-	str_addc(out, '\n');
-}
-
 static const char *command_text(const struct plan *p)
 {
 	struct str out = { 0 };
@@ -117,7 +93,7 @@ static void add_writes(const struct plan *p, bool colour, struct str *out)
 		str_addf(&text, "%s %zu hidden", kept ? " and" : "", hidden);
 	if (kept || hidden)
 		str_add(&text, kept + hidden == 1 ? " name" : " names");
-	add_text(out, colour, "writes", text.len ? text.p : "nothing of yours");
+	text_flow(out, colour, "writes", text.len ? text.p : "nothing of yours");
 }
 
 static void add_reads(const struct plan *p, bool colour, struct str *out)
@@ -132,7 +108,7 @@ static void add_reads(const struct plan *p, bool colour, struct str *out)
 			str_addf(&text, " at %s", str_visible(place->target));
 	}
 	if (text.len)
-		add_text(out, colour, "reads", mem_printf("also %s", text.p));
+		text_flow(out, colour, "reads", mem_printf("also %s", text.p));
 }
 
 /* The allowed hosts, as many as a person reads. */
@@ -170,7 +146,7 @@ static void add_reaches(const struct plan *p, bool colour, struct str *out)
 		str_addf(&text, "; 127.0.0.1:%u leads to its port %u", port->host, port->box);
 	vec_each(s, &p->ssh)
 		str_addf(&text, "; ssh %s", str_visible(s->host));
-	add_text(out, colour, "reaches", text.p);
+	text_flow(out, colour, "reaches", text.p);
 }
 
 static void add_env(const struct plan *p, bool colour, struct str *out)
@@ -181,25 +157,25 @@ static void add_env(const struct plan *p, bool colour, struct str *out)
 		if (e->from == ENV_DECLARED || e->from == ENV_ASKED)
 			str_addf(&text, "%s%s", text.len ? " " : "", str_visible(e->name));
 	if (text.len)
-		add_text(out, colour, "variables", text.p);
+		text_flow(out, colour, "variables", text.p);
 }
 
 void plan_brief(const struct plan *p, bool colour, struct str *out)
 {
 	const struct request_agent *a = p->agent;
 
-	add_text(out, colour, "box", str_visible(p->name));
-	add_text(out, colour, "runs", runs_text(p));
+	text_flow(out, colour, "box", str_visible(p->name));
+	text_flow(out, colour, "runs", runs_text(p));
 	add_writes(p, colour, out);
 	add_reads(p, colour, out);
 	add_reaches(p, colour, out);
 	add_env(p, colour, out);
 	if (a && a->login)
-		add_text(out, colour, "login", text_login(a));
+		text_flow(out, colour, "login", text_login(a));
 	if (a && a->prompts)
-		add_text(out, colour, "prompts", text_prompts(a));
+		text_flow(out, colour, "prompts", text_prompts(a));
 	vec_each(notice, &p->notices)
-		add_text(out, colour, "note", str_visible(*notice));
+		text_flow(out, colour, "note", str_visible(*notice));
 }
 
 void plan_programs(const struct plan *p, bool colour, struct str *out)

@@ -340,5 +340,5 @@ void plan_print(const struct plan *p, bool colour, struct str *out)
 			seccomp_name(p->seccomp)));
 	text_line(out, colour, "plan", plan_hash(p));
 	vec_each(notice, &p->notices)
-		text_line(out, colour, "note", *notice);
+		text_flow(out, colour, "note", str_visible(*notice));
 }

@@ -18,6 +18,29 @@ void text_line(struct str *out, bool colour, const char *label, const char *text
 	str_addc(out, '\n');
 }
 
+void text_flow(struct str *out, bool colour, const char *label, const char *text)
+{
+	size_t at = TEXT_INDENT;
+
+	text_heading(out, colour, label);
+	while (*text) {
+		size_t n = strcspn(text, " ");
+
+		if (at > TEXT_INDENT && at + 1 + n > TEXT_WIDTH) {
+			str_addc(out, '\n');
+			text_heading(out, colour, "");
+			at = TEXT_INDENT;
+		} else if (at > TEXT_INDENT) {
+			str_addc(out, ' ');
+			at++;
+		}
+		str_addn(out, text, n);
+		at += n;
+		text += n + (text[n] == ' ');
+	}
+	str_addc(out, '\n');
+}
+
 void text_wrap(struct text_wrapped *w, const char *text)
 {
 	size_t n = strlen(text);

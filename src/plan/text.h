@@ -17,6 +17,9 @@ void text_heading(struct str *out, bool colour, const char *label);
 /* The same and a text, made visible. */
 void text_line(struct str *out, bool colour, const char *label, const char *text);
 
+/* A visible text, broken between words; bytes count as columns, which is close enough. */
+void text_flow(struct str *out, bool colour, const char *label, const char *text);
+
 /* Items of one kind on as few lines as possible. The other fields begin as 0. */
 struct text_wrapped {
 	struct str *out;

@@ -55,6 +55,7 @@ ALL_OPTIONS = [
     ["--record", "session.cast"],
     ["-d"],
     ["--detach", "--restart", "on-failure:3"],
+    ["-d", "--foreground"],
     ["--nest"],
 ]
 
@@ -80,6 +81,7 @@ SAME_BOX = [
     ["--record", "session.cast"],
     ["-d"],
     ["--detach", "--restart", "on-failure:3"],
+    ["-d", "--foreground"],
 ]
 
 
