@@ -407,6 +407,11 @@ static int init(const char *skill_dir)
 		return fail(&f, EVAL_USAGE);
 	}
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd < 0 && errno == EEXIST) {
+		fault_set(&f, 0, "%s is there already, and stays as it is", str_visible(path));
+		fault_fix(&f, "To evaluate: carrel eval %s", str_visible(skill_dir));
+		return fail(&f, EVAL_USAGE);
+	}
 	if (fd < 0 || fd_write_all(fd, text.p, text.len) < 0) {
 		fault_set(&f, errno, "write %s", str_visible(path));
 		return fail(&f, EVAL_USAGE);

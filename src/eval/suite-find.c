@@ -491,9 +491,11 @@ int suite_load(const struct suite_where *where, struct suite *ret, suite_errors 
 	struct finder w = { .notes = notes };
 	struct str all = { 0 };
 	bool given_dir = where->given && is_dir(where->given);
-	int rc = 0;
+	int rc = where->given && !given_dir && !is_file(where->given)
+		? fault_set(f, ENOENT, "open the skill or suite %s", str_visible(where->given))
+		: 0;
 
-	if (where->skill || given_dir)
+	if (rc == 0 && (where->skill || given_dir))
 		rc = skill_read(where->skill ? where->skill : where->given, &s.skill, f);
 	if (rc == 0)
 		rc = find_project(where, &s, f);

@@ -236,7 +236,7 @@ def test_nothing_found(bench):
     suite = read(bench)
     assert len(suite["cases"]) == 1 and len(suite["triggers"]) == 2
     again = lib.carrel("eval", "init", "skills/review", cwd=bench.project)
-    assert again.returncode == 2 and b"File exists" in again.stderr
+    assert again.returncode == 2 and b"is there already" in again.stderr
 
 
 @pytest.mark.parametrize("where", ["evals/review", "evals/deep/er/review", "skills/review",
@@ -297,7 +297,7 @@ def test_options_go_over_the_suite(bench):
 
 def test_usage(bench):
     for args, words in (
-        (("skills/nothing",), "found no suite"),
+        (("skills/nothing",), "open the skill or suite skills/nothing: No such file"),
         (("skills/review", "--jobs", "0"), "from 1 to"),
         (("skills/review", "--threshold", "2"), "from 0 to 1"),
         (("a", "b", "c"), "takes nothing more"),
