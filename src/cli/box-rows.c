@@ -7,22 +7,27 @@
  */
 #include "cli/box-rows.h"
 #include "cli/instances.h"
+#include "run/found-report.h"
 #include "supervise/control.h"
+#include "supervise/journal.h"
 #include "state/boxes.h"
 #include "state/registry.h"
 #include "state/workspace.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/fd.h"
 #include "base/json-read.h"
+#include "base/mem.h"
 #include "base/path.h"
 #include "base/str.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 300, SHOWN_SECONDS = 24 * 3600 };
+enum { WAIT_MS = 300, SHOWN_SECONDS = 24 * 3600, END_BYTES = 4096 };
 
 /* ---- those that run ---- */
 
@@ -119,6 +124,50 @@ static bool is_over(const struct box_row *r)
 	return r->ended_at > 0 && (long long)time(NULL) - r->ended_at < SHOWN_SECONDS;
 }
 
+/* What the first or the last line of a file of the record says, or NULL. */
+static const struct json_value *line_of(const char *box, const char *file, bool last)
+{
+	struct fault ignored = { 0 };
+	auto_close int fd = boxes_open(box, file, &ignored);
+	const struct json_value *value = NULL;
+	json_errors errors = { 0 };
+	char bytes[END_BYTES];
+	const char *line = bytes, *end;
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return NULL;
+	n = pread(fd, bytes, sizeof(bytes),
+		last && st.st_size > END_BYTES ? st.st_size - END_BYTES : 0);
+	end = n > 0 ? memchr(bytes, '\n', (size_t)n) : NULL;
+	if (last && end && bytes[n - 1] == '\n') {
+		end = bytes + n - 1;
+		line = memrchr(bytes, '\n', (size_t)n - 1);
+		line = line ? line + 1 : bytes;
+	}
+	if (!end ||
+		json_read_ours(mem_strndup(line, (size_t)(end - line)), (size_t)(end - line),
+			&value, &errors) < 0 ||
+		value->type != JSON_OBJECT)
+		return NULL;
+	return value;
+}
+
+/* A box that was not detached and worked on no copy: what its network and its end have left. */
+static void add_from_lines(struct box_row *row)
+{
+	const struct json_value *first = line_of(row->name, JOURNAL_FILE, false);
+	const struct json_value *last = line_of(row->name, JOURNAL_FILE, true);
+	const char *event = text(last, "event");
+
+	row->agent = text(first, "agent");
+	row->project =
+		text(first ? first : line_of(row->name, REPORT_FILE, false), "workspace");
+	if (event && !strcmp(event, "end"))
+		row->code = number(last, "code", -1);
+}
+
 static struct box_row row_of_record(const struct box_record *record)
 {
 	struct box_row row = { .name = record->name,
@@ -144,6 +193,8 @@ static struct box_row row_of_record(const struct box_record *record)
 	row.code = number(result, "code", -1);
 	row.ended_at = number(result, "ended", row.ended_at);
 	row.limits = list(result, "limits");
+	if (!begun)
+		add_from_lines(&row);
 	row.recent = own && !flag(result, "stopped") && is_over(&row);
 	if (workspace_open(record->name, &w, &ignored) == 0) {
 		row.changes = changes_of(&w, result);

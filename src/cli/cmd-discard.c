@@ -112,20 +112,27 @@ static int act_on(const char *box, bool yes, int (*act)(const char *, bool, stru
 	return report_end(rc, box, done, &f);
 }
 
+/* One that fails does not keep the others from being done. */
 static int cmd_discard(void *args, int argc, char **argv)
 {
 	const struct discard_args *a = args;
+	int status = 0;
 
-	(void)argc;
-	return act_on(argv[0], a->yes, discard, "its changes are dropped");
+	for (int i = 0; i < argc; i++)
+		if (act_on(argv[i], a->yes, discard, "its changes are dropped") != 0)
+			status = EXIT_CARREL;
+	return status;
 }
 
 static int cmd_rm(void *args, int argc, char **argv)
 {
 	const struct discard_args *a = args;
+	int status = 0;
 
-	(void)argc;
-	return act_on(argv[0], a->yes, remove_record, "its record is removed");
+	for (int i = 0; i < argc; i++)
+		if (act_on(argv[i], a->yes, remove_record, "its record is removed") != 0)
+			status = EXIT_CARREL;
+	return status;
 }
 
 static const struct opt discard_opts[] = {
@@ -135,21 +142,21 @@ static const struct opt discard_opts[] = {
 
 const struct cmd cmd_discard_entry = {
 	.name = "discard",
-	.args = "BOX",
+	.args = "BOX...",
 	.about = "drop what a box changed in its copy of the workspace",
-	.detail = "For a box that was started with `--overlay` and has ended. Nothing on the "
-		  "host "
-		  "changes. The rest of its record stays; `carrel rm` removes that.",
+	.detail = "For boxes that were started with `--overlay` and have ended. Nothing on the "
+		  "host changes. The rest of the record stays; `carrel rm` removes that.",
 	.opts = discard_opts,
 	.size = sizeof(struct discard_args),
 	.takes = TAKES_BOX,
+	.many = true,
 	.ended = true,
 	.run = cmd_discard,
 };
 
 const struct cmd cmd_rm_entry = {
 	.name = "rm",
-	.args = "BOX",
+	.args = "BOX...",
 	.about = "remove the record of a box that has ended",
 	.detail =
 		"With its plan, events, result and what it changed in a copy of the workspace. "
@@ -157,6 +164,7 @@ const struct cmd cmd_rm_entry = {
 	.opts = discard_opts,
 	.size = sizeof(struct discard_args),
 	.takes = TAKES_BOX,
+	.many = true,
 	.ended = true,
 	.run = cmd_rm,
 };

@@ -86,8 +86,7 @@ static const char *port_words(const char *pair)
 static void add_below(struct str *out, const struct box_row *r)
 {
 	if (r->changes)
-		str_addf(out, "  ended %s ago with %lld, %s\n", box_age(r), r->code,
-			r->changes);
+		str_addf(out, "  %s\n", r->changes);
 	vec_each(limit, &r->limits)
 		str_addf(out, "  reached its limit of %s\n", str_visible(*limit));
 	if (!r->ended && !r->answered)

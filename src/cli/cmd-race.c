@@ -208,7 +208,7 @@ static int ask_race(const struct race_args *a, size_t n, struct fault *f)
 			n, str_visible(what)),
 		f);
 	if (rc < 0)
-		return fault_fix(f, "Give -y to start without a question.");
+		return fault_fix(f, "Pass -y to start without asking.");
 	return rc ? 0 : fault_set(f, ECANCELED, "start the boxes");
 }
 

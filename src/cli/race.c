@@ -62,8 +62,8 @@ int race_name(struct race *r, const char *prefix, size_t n, struct fault *f)
 		if (workspace_holds(b.name)) {
 			fault_set(f, 0, "the box '%s' holds changes of an earlier run", b.name);
 			return fault_fix(f,
-				"`carrel apply` or `carrel discard` it; or choose another "
-				"--name.");
+				"`carrel apply` it, or `carrel discard` it and the others; or "
+				"choose another --name.");
 		}
 		vec_push(&r->boxes, b);
 	}

@@ -212,9 +212,10 @@ int boxes_drop(const char *name, const char *file, struct fault *f)
 
 	if (dir < 0)
 		return f->err == ENOENT ? 0 : dir;
-	return unlinkat(dir, file, 0) == 0 || errno == ENOENT
-		? 0
-		: file_failed("remove", name, file, f);
+	if (unlinkat(dir, file, 0) < 0 && errno != ENOENT)
+		return file_failed("remove", name, file, f);
+	(void)rmdir(boxes_path(name)); /* an empty one would be listed as the record of a box */
+	return 0;
 }
 
 bool boxes_has(const char *name, const char *file)

@@ -41,7 +41,10 @@ int boxes_create(const char *name, const char *file, struct fault *f);
 /* Write a file of the box, all or nothing. The caller holds the name. */
 int boxes_put(const char *name, const char *file, const char *bytes, size_t n, struct fault *f);
 
-/* Remove a file of the box, if there is one. The caller holds the name. */
+/*
+ * Remove a file of the box, if there is one, and the record with its last file. The caller
+ * holds the name.
+ */
 int boxes_drop(const char *name, const char *file, struct fault *f);
 
 /* Does the file exist? Cheaper than opening it, and only a hint. */

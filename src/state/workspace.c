@@ -216,7 +216,6 @@ static int no_overlay(const char *box, struct fault *f)
 	fault_fix(f,
 		"It was started without --overlay, or its changes were discarded; `carrel ps "
 		"-a` lists those that have one.");
-	f->err = ENOENT;
 	return -ENOENT;
 }
 
@@ -232,7 +231,6 @@ int workspace_open(const char *box, struct workspace *ret, struct fault *f)
 		fault_set(f, 0, "there is no box named '%s', and no record of one",
 			str_visible(box));
 		fault_fix(f, "`carrel ps -a` lists those that there are.");
-		f->err = ENOENT;
 		return -ENOENT;
 	}
 	if (dir < 0)

@@ -93,7 +93,8 @@ static void put_back(struct view *v)
 		return;
 	v->done = true;
 	undo(v, true);
-	print_text(v, "\033[0m\033[23;0t\r\n");
+	/* What the box painted below its cursor must not stand beside what the shell prints. */
+	print_text(v, "\033[0m\033[23;0t\r\n\033[J");
 	tty_restore(&v->tty);
 }
 

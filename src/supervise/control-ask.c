@@ -111,6 +111,10 @@ static int nobody(const char *name, struct fault *f)
 			"It has one when it has started, and XDG_RUNTIME_DIR is set there and "
 			"here to a directory of yours.");
 	}
+	if (!problem && boxes_find(name, &(struct fault){ 0 }) > 0) {
+		fault_set(f, 0, "the box '%s' does not run", name);
+		return fault_fix(f, "It left a record: `carrel ps -a`.");
+	}
 	fault_set(f, 0, "no box named '%s' can be found", name);
 	if (problem)
 		return fault_fix(f,

@@ -146,13 +146,15 @@ static void end_line(struct line *l)
 	l->journal->len += l->text.len;
 }
 
-static void put_start(struct journal *j, const char *box)
+static void put_start(struct journal *j, const struct journal_box *box)
 {
 	struct line l;
 
 	begin_line(&l, j, "start", now(CLOCK_REALTIME));
 	json_number(&l.json, "carrel", JOURNAL_FORMAT);
-	json_string(&l.json, "box", box);
+	json_string(&l.json, "box", box->name);
+	json_string(&l.json, "agent", box->agent);
+	json_string(&l.json, "workspace", box->workspace);
 	json_number(&l.json, "pid", getpid());
 	end_line(&l);
 }
@@ -421,9 +423,9 @@ const struct journal_sum *journal_sum(const struct journal *j)
 
 /* ---- beginning and end ---- */
 
-int journal_open(struct journal *j, const char *box, struct fault *f)
+int journal_open(struct journal *j, const struct journal_box *box, struct fault *f)
 {
-	int fd = boxes_create(box, JOURNAL_FILE, f);
+	int fd = boxes_create(box->name, JOURNAL_FILE, f);
 
 	*j = (struct journal){ .fd = -1, .limit = JOURNAL_LIMIT };
 	if (fd < 0)
@@ -440,7 +442,7 @@ int journal_open(struct journal *j, const char *box, struct fault *f)
 	journal_flush(j);
 	if (!j->error)
 		return 0;
-	fault_set(f, j->error, "write the record of the network of '%s'", box);
+	fault_set(f, j->error, "write the record of the network of '%s'", box->name);
 	close(fd);
 	j->memory = NULL;
 	in_use = false;

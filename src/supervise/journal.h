@@ -1,7 +1,7 @@
 /*
  * supervise/journal.h - the record of what happened on a box's network
  *
- *	journal_open(&j, box, f);			its name is held
+ *	journal_open(&j, &box, f);			its name is held
  *	journal_event(&j, &e);				e is sane: net/broker/broker-event.h
  *	timeout = journal_timeout(&j); poll(...); journal_tick(&j);
  *	journal_summary(&j, &out);
@@ -81,8 +81,12 @@ struct journal {
 	struct journal_sum sum;   /* here, so that checking for events touches no other page */
 };
 
+struct journal_box {
+	const char *name, *agent, *workspace; /* no agent: NULL */
+};
+
 /* Create the record, replacing an older one of that name, and write its first line. */
-int journal_open(struct journal *j, const char *box, struct fault *f);
+int journal_open(struct journal *j, const struct journal_box *box, struct fault *f);
 
 void journal_event(struct journal *j, const struct net_event *e);
 

@@ -371,8 +371,13 @@ static void need_sockets(void *ctx, unsigned int n)
 static int open_journal(void *ctx, struct fault *f)
 {
 	struct supervisor *s = ctx;
+	const struct plan *p = s->plan;
 
-	return journal_open(&s->broker.journal, s->plan->name, f);
+	return journal_open(&s->broker.journal,
+		&(struct journal_box){ .name = p->name,
+			.agent = p->agent ? p->agent->name : NULL,
+			.workspace = p->workspace },
+		f);
 }
 
 /* The box has its own copies. While ours are open, their readers never see the end. */

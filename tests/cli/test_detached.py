@@ -137,7 +137,15 @@ def test_ps_shows_it_at_a_glance():
     assert list(shown) == ["runs", "over"]
     assert re.fullmatch(r"runs +- +project +running +\d+s +\d+% +[\d.]+M +@github \+1", shown["runs"])
     assert re.fullmatch(r"over +- +project +ended 3 +\d+s", shown["over"])
-    assert "ended 137" in rows("-a")["stopped"]
+    lib.box("sh", "-c", "exit 4", opts=("--name", "net", "--allow", "a.example"))
+    lib.box("sh", "-c", "mkdir d; cd d; git init -q", opts=("--name", "found"))
+    ended = rows("-a")
+    assert "ended 137" in ended["stopped"]
+    assert re.fullmatch(r"net +- +project +ended 4 +\d+s", ended["net"])
+    assert re.fullmatch(r"found +- +project +ended +\d+s", ended["found"])
+    lib.succeeded(lib.box("true", opts=("--name", "found")))
+    assert "found" not in rows("-a"), "it has left nothing"
+    lib.failed_clearly(lib.carrel("stop", "net"), "'net' does not run", "carrel ps -a")
     lib.succeeded(lib.carrel("rm", "over"))
     assert list(rows()) == ["runs"]
     os.kill(status(running)["pid"], signal.SIGKILL)
@@ -169,6 +177,7 @@ def test_detach_keys_leave_the_box_running():
     child.send("\x10x\r")  # not the keys: both arrive
     child.expect_exact("x")
     child.send(DETACH)
+    child.expect_exact("\x1b[J")  # what is painted below the cursor is not left beside the words
     child.expect_exact("detached from")
     assert lib.finish(child) == 0
     assert status(name)["state"] == "running"

@@ -336,7 +336,7 @@ def test_ps_gc_discard_rm(project):
     sh("echo 1 >one; exit 3")
     listing = lib.succeeded(lib.carrel("ps", "-a")).decode()
     assert "carrel-project" in listing and "1 added" in listing and "not applied" in listing
-    assert "with 3" in listing
+    assert "ended 3" in listing
     assert "carrel-project" not in lib.succeeded(lib.carrel("ps")).decode()
     row = json.loads(lib.succeeded(lib.carrel("ps", "-a", "--json")))[0]
     assert (row["name"], row["running"], row["code"]) == ("carrel-project", False, 3)
@@ -358,6 +358,13 @@ def test_ps_gc_discard_rm(project):
     lib.succeeded(lib.carrel("rm", "-y", "carrel-project"))
     assert not record.exists()
     lib.failed_clearly(lib.carrel("rm", "-y", "carrel-project"), "no record")
+    for _ in range(2):
+        sh("echo 1 >one")
+    names = ("carrel-project", "no-such", "carrel-project-2")
+    for command in ("discard", "rm"):
+        done = lib.carrel(command, "-y", *names)
+        assert done.returncode == 125 and b"no-such" in done.stderr
+    assert not list(records().iterdir())
 
 
 def test_a_failed_start_leaves_no_layers(project):

@@ -126,7 +126,7 @@ static void open_it(struct journal *j, const char *box)
 {
 	struct fault f = { 0 };
 
-	if (journal_open(j, box, &f) < 0)
+	if (journal_open(j, &(struct journal_box){ .name = box }, &f) < 0)
 		fail_msg("%s", fault_line(&f));
 }
 
@@ -233,10 +233,10 @@ static void test_replaces_and_never_follows(void **state)
 
 	/* A directory that is a link, or that others can write. */
 	assert_int_equal(symlink(base, path_parent(file_of("two"))), 0);
-	assert_true(journal_open(&j, "two", &f) < 0);
+	assert_true(journal_open(&j, &(struct journal_box){ .name = "two" }, &f) < 0);
 	assert_non_null(strstr(f.text, "link"));
 	assert_int_equal(chmod(path_parent(file_of("one")), 0777), 0);
-	assert_true(journal_open(&j, "one", &f) < 0);
+	assert_true(journal_open(&j, &(struct journal_box){ .name = "one" }, &f) < 0);
 	assert_non_null(strstr(f.text, "by others"));
 	/* It failed, and all calls are allowed on it. */
 	journal_event(&j, &(struct net_event){ .kind = NET_LOST });
@@ -246,7 +246,7 @@ static void test_replaces_and_never_follows(void **state)
 	for (size_t i = 0; i < 4; i++) {
 		static const char *const bad[] = { "../x", "", "a/b", ".x" };
 
-		assert_true(journal_open(&j, bad[i], &f) < 0);
+		assert_true(journal_open(&j, &(struct journal_box){ .name = bad[i] }, &f) < 0);
 	}
 }
 
