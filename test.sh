@@ -281,6 +281,7 @@ part_vm() {
 	get_kernels
 	build_test
 	run tests/vm/run.sh "$test_build" "$CARREL_KERNELS"
+	sed -n 's/^[0-9].* in [0-9.]*s.*/ &/p' "$work/log" >"$work/last" && mv "$work/last" "$work/log"
 	count vm "$code" "$(of passed)" $(($(of failed) + $(of error))) "$(of skipped)"
 }
 
