@@ -11,6 +11,7 @@
 #include "host/survey.h"
 #include "box/stub.h"
 #include "plan/host.h"
+#include "plan/request.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/look.h"
@@ -271,4 +272,47 @@ const char *survey_lead(struct host *h, const char *path, const char *why)
 {
 	return survey_rule(h, (struct rule){ .kind = RULE_PROTECT, .why = why, .neutral = "" },
 		path);
+}
+
+/* The first link on the way to real that a box can make, and that leads out; or NULL. */
+static const char *find_box_link(struct host *h, const char *path, const char *real)
+{
+	struct host own = *h;
+	const char *found = NULL;
+
+	memset(&own.rules, 0, sizeof(own.rules));
+	survey_rule(&own, (struct rule){ .kind = RULE_PROTECT }, path);
+	h->failed = own.failed;
+	vec_each(rule, &own.rules)
+		vec_each(part, &rule->trail)
+			if (!found && part->kind == KIND_LINK &&
+				!path_within(real, shown_in(h, RULE_PROTECT, part->path)))
+				found = part->path;
+	return found;
+}
+
+/*
+ * A link in the workspace or in a writable mount may be the work of an earlier box, or of this
+ * one before a restart. It must not decide what of the host the next box gets.
+ */
+static int check_lead(struct host *h, const char *why, const struct fact *fact, struct fault *f)
+{
+	const char *link =
+		fact->real ? find_box_link(h, path_join(h->cwd, fact->path), fact->real) : NULL;
+
+	if (!link)
+		return 0;
+	fault_set(f, 0, "%s %s: a box could have made the link %s, which leads to %s", why,
+		str_visible(fact->path), str_visible(link), str_visible(fact->real));
+	return fault_fix(f, "If that is meant, name %s itself.", str_visible(fact->real));
+}
+
+int survey_leads(const struct request *r, struct host *h, struct fault *f)
+{
+	int rc = check_lead(h, "workspace", &h->workspace, f);
+
+	for (size_t i = 0; rc == 0 && i < r->mounts.n; i++)
+		if (!r->mounts.v[i].sure)
+			rc = check_lead(h, r->mounts.v[i].why, &h->mounts[i], f);
+	return rc;
 }

@@ -387,7 +387,7 @@ static int survey_paths(const struct request *r, struct host *h, struct fault *f
 		if (h->mounts[i].real && (m->rw || !m->declared))
 			vec_push(&h->shown, h->mounts[i].real);
 	}
-	return rc;
+	return rc < 0 ? rc : survey_leads(r, h, f);
 }
 
 /*

@@ -62,6 +62,9 @@ void survey_hide(struct host *h, const char *root, const char *rel, const char *
 /* Protect path wherever it leads, if a box could write it there. As survey_rule(). */
 const char *survey_lead(struct host *h, const char *path, const char *why);
 
+/* Refuse a workspace and mounts that a link leads to which a box could have made. */
+int survey_leads(const struct request *r, struct host *h, struct fault *f);
+
 /* Could the box write at this canonical path? */
 bool survey_reaches(const struct host *h, const char *path);
 

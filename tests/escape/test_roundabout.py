@@ -1,6 +1,7 @@
 """Ways out that take two steps: leave something behind, and let the host walk into it."""
 
 import os
+import shutil
 import stat
 
 import lib
@@ -191,3 +192,56 @@ def test_whole_host_cannot_be_mounted(project):
     lib.failed_clearly(lib.carrel("run", "-y", "--mount", "/:/host", *read), "proc")
     seen = lib.carrel("run", "-y", "--mount", "/etc:/host", "--", "ls", "/host/passwd")
     assert lib.succeeded(seen) == b"/host/passwd\n"
+
+
+@pytest.fixture
+def secret(place):
+    """A directory of the user's beside the project, with a file in it."""
+    return lib.make_file(place / "private/key", "SECRET\n").parent
+
+
+SWAP = "cat /data/key; mv data old; ln -s {} data; exit 1"
+
+
+def test_a_link_of_the_box_does_not_lead_a_mount(project, secret):
+    """The next start, with -y, would show what the link leads to; and with :rw, let it be written."""
+    lib.make_dir(project / "data")
+    mount = ("--mount", "data:/data:rw")
+    lib.box("sh", "-c", SWAP.format(secret), opts=mount)
+    assert os.readlink(project / "data") == str(secret)
+    lib.failed_clearly(lib.box("cat", "/data/key", opts=mount), "a box could have made the link")
+    seen = lib.box("cat", "/data/key", opts=("--mount", f"{secret}:/data"))
+    assert lib.succeeded(seen) == b"SECRET\n"
+
+
+def test_a_link_of_the_box_does_not_lead_its_restart(project, secret):
+    """Nobody is asked about a restart. What the directory is by then is seen."""
+    for link, want in ((secret, b""), (project / "mine", b"SECRET\n")):
+        lib.make_file(project / "mine/key", "SECRET\n")
+        lib.make_dir(project / "data")
+        script = "cat /data/key >> seen; " + SWAP.format(link)
+        opts = ("-d", "--foreground", "--restart", "on-failure:1", "--mount", "data:/data")
+        done = lib.box("sh", "-c", script, opts=opts)
+        assert (project / "seen").read_bytes() == want
+        assert (b"a box could have made the link" in done.stderr) == (not want)
+        os.remove(project / "data")
+        shutil.rmtree(project / "old", ignore_errors=True)
+
+
+def test_a_link_of_the_box_does_not_lead_the_workspace(place, secret):
+    outer = lib.make_dir(place / "outer")
+    lib.make_dir(outer / "inner")
+    opts = ("--workspace", "inner", "--mount", f"{outer}:/up:rw")
+    swap = f"cd /up && mv inner old && ln -s {secret} inner"
+    lib.succeeded(lib.box("sh", "-c", swap, opts=opts, cwd=outer))
+    lib.failed_clearly(lib.box("cat", "key", opts=opts, cwd=outer), "a box could have made the link")
+    assert lib.succeeded(lib.box("cat", "key", opts=opts[:2], cwd=outer)) == b"SECRET\n"
+
+
+def test_other_links_lead_mounts_as_ever(project, place, secret):
+    """Links that no box can make, and links within the workspace."""
+    lib.make_file(project / "mine/key", "MINE\n")
+    for at in (project / "inside", place / "outside"):
+        os.symlink(project / "mine" if at.name == "inside" else secret, at)
+    opts = ("--mount", "inside:/a", "--mount", f"{place}/outside:/b")
+    assert lib.succeeded(lib.box("cat", "/a/key", "/b/key", opts=opts)) == b"MINE\nSECRET\n"

@@ -315,6 +315,13 @@ mutant("git: identity of one dressed up", "state/root.c",
 mutant("git: planted rebase-apply", "git/git-walk.c",
        '\t{ IN_GIT, "rebase-apply", IN_TODO },\n', "",
        ROUNDABOUT + "test_rebase_in_progress_is_reported")
+mutant("links of a box that lead mounts", "host/survey.c",
+       "return rc < 0 ? rc : survey_leads(r, h, f);", "return rc;",
+       ROUNDABOUT + "test_a_link_of_the_box_does_not_lead_a_mount",
+       ROUNDABOUT + "test_a_link_of_the_box_does_not_lead_its_restart")
+mutant("links of a box that lead the workspace", "host/survey-trail.c",
+       'check_lead(h, "workspace", &h->workspace, f);', "0;",
+       ROUNDABOUT + "test_a_link_of_the_box_does_not_lead_the_workspace")
 mutant("git: planted sequencer", "git/git-walk.c", '\t{ IN_GIT, "sequencer", IN_TODO },\n', "",
        ROUNDABOUT + "test_rebase_in_progress_is_reported")
 mutant("git: planted alternates", "git/git-walk.c",
