@@ -682,6 +682,7 @@ int survey_host(const struct request *r, struct host *ret, struct fault *f)
 		(rc = survey_git(&h, f)) < 0 || (rc = survey_own(r, &h, f)) < 0 ||
 		(rc = survey_own_files(&h, f)) < 0 || (rc = survey_rules(r, &h, f)) < 0)
 		return rc;
+	survey_secrets(&h);
 	if (r->overlay && (rc = survey_no_mounts(h.workspace.real, f)) < 0)
 		return rc;
 	if (r->overlay && h.git_common && (rc = survey_no_mounts(h.git_common, f)) < 0)

@@ -37,6 +37,9 @@ void survey_frame(const struct request *r, struct frame *ret);
 /* survey-programs.c: what the links in ~/.local/bin lead to; after the toolchains. */
 void survey_programs(struct host *h);
 
+/* survey-secrets.c: rules that hide what is secret inside the toolchains; after these. */
+void survey_secrets(struct host *h);
+
 /* survey-git.c: rules for the workspace's repository, and where it is if elsewhere. */
 int survey_git(struct host *h, struct fault *f);
 

@@ -5,7 +5,8 @@
 /*
  * Not all of /nix: its daemon listens there, and a read-only mount stops no connect(2). Of
  * /var/lib what packages install or compile for their programs in /usr, such as the formats of
- * TeX, and no state of a service. Of /var/cache only indexes of what is in /usr.
+ * TeX, and no state of a service. Of /var/cache only indexes of what is in /usr. Homebrew has
+ * databases and sockets of services in its own var, and their passwords in its etc.
  */
 const char *const layout_system[] = {
 	"/usr",
@@ -19,7 +20,20 @@ const char *const layout_system[] = {
 	"/nix/store",
 	"/nix/var/nix/profiles",
 	"/gnu",
-	"/home/linuxbrew/.linuxbrew",
+	"/home/linuxbrew/.linuxbrew/Cellar",
+	"/home/linuxbrew/.linuxbrew/Frameworks",
+	"/home/linuxbrew/.linuxbrew/Homebrew",
+	"/home/linuxbrew/.linuxbrew/bin",
+	"/home/linuxbrew/.linuxbrew/etc/ca-certificates",
+	"/home/linuxbrew/.linuxbrew/etc/fonts",
+	"/home/linuxbrew/.linuxbrew/etc/openssl@3/cert.pem",
+	"/home/linuxbrew/.linuxbrew/etc/openssl@3/certs",
+	"/home/linuxbrew/.linuxbrew/etc/openssl@3/openssl.cnf",
+	"/home/linuxbrew/.linuxbrew/include",
+	"/home/linuxbrew/.linuxbrew/lib",
+	"/home/linuxbrew/.linuxbrew/opt",
+	"/home/linuxbrew/.linuxbrew/sbin",
+	"/home/linuxbrew/.linuxbrew/share",
 	"/var/cache/fontconfig",
 	"/var/cache/man",
 	"/var/lib/aspell",
@@ -210,6 +224,46 @@ const struct layout_toolchain layout_toolchains[] = {
 	{ "sdk", NULL },
 };
 const size_t layout_toolchains_n = ARRAY_SIZE(layout_toolchains);
+
+/*
+ * Where a tool keeps secrets among its programs. conda has variables of an environment in
+ * conda-meta/state and, as its manual once said, in env_vars.sh; .NET has private keys; npm has
+ * tokens in the npmrc of its prefix, and pip passwords in a pip.conf.
+ */
+#define SECRETS_OF_CONDA(prefix)                                                  \
+	prefix "/conda-meta/state", prefix "/etc/conda/activate.d/env_vars.sh",   \
+		prefix "/etc/conda/deactivate.d/env_vars.sh", prefix "/pip.conf", \
+		prefix "/etc/npmrc"
+#define SECRETS_OF_CONDAS(root) SECRETS_OF_CONDA(root), SECRETS_OF_CONDA(root "/envs/*")
+
+const char *const layout_secrets[] = {
+	".asdf/installs/nodejs/*/etc/npmrc",
+	".asdf/installs/python/*/pip.conf",
+	".asdf/installs/rust/*/credentials",
+	".asdf/installs/rust/*/credentials.toml",
+	SECRETS_OF_CONDA(".conda/envs/*"),
+	".dotnet/corefx",
+	".fnm/node-versions/*/installation/etc/npmrc",
+	".local/share/fnm/node-versions/*/installation/etc/npmrc",
+	".local/share/mise/installs/node/*/etc/npmrc",
+	".local/share/mise/installs/python/*/pip.conf",
+	".nodebrew/node/*/etc/npmrc",
+	".nodenv/versions/*/etc/npmrc",
+	".npm-global/etc/npmrc",
+	".npm-packages/etc/npmrc",
+	".nvm/versions/node/*/etc/npmrc",
+	SECRETS_OF_CONDA(".pixi/envs/*"),
+	".pyenv/versions/*/pip.conf",
+	".pyenv/versions/*/envs/*/pip.conf",
+	".volta/tools/image/node/*/etc/npmrc",
+	SECRETS_OF_CONDAS("anaconda3"),
+	SECRETS_OF_CONDAS("mambaforge"),
+	SECRETS_OF_CONDAS("micromamba"),
+	SECRETS_OF_CONDAS("miniconda3"),
+	SECRETS_OF_CONDAS("miniforge3"),
+	"n/etc/npmrc",
+};
+const size_t layout_secrets_n = ARRAY_SIZE(layout_secrets);
 
 const char *const layout_hide[] = {
 	"**/.env",

@@ -30,6 +30,10 @@ struct layout_toolchain {
 extern const struct layout_toolchain layout_toolchains[];
 extern const size_t layout_toolchains_n;
 
+/* Hidden in a toolchain that the box has, below home; a part that is * is any name. */
+extern const char *const layout_secrets[];
+extern const size_t layout_secrets_n;
+
 /* In the syntax of --hide. Protected paths are in plan/obeyed.h. */
 extern const char *const layout_hide[];
 extern const size_t layout_hide_n;

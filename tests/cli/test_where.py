@@ -157,6 +157,32 @@ def test_toolchains_without_their_secrets(project, home):
     assert len(lib.succeeded(lib.execute(found, env=env)).split()) == len(BESIDE)
 
 
+# What a tool keeps among its programs, and is secret; and what lies beside it.
+AMONG = {
+    "miniconda3/etc/conda/activate.d/env_vars.sh": "miniconda3/etc/conda/activate.d/libs.sh",
+    "miniconda3/envs/a/conda-meta/state": "miniconda3/envs/a/conda-meta/history",
+    ".conda/envs/b/pip.conf": ".conda/envs/b/lib/x",
+    ".dotnet/corefx/cryptography/x509stores/my/key.pfx": ".dotnet/sdk/x",
+    ".npm-global/etc/npmrc": ".npm-global/lib/x",
+    ".nvm/versions/node/v22/etc/npmrc": ".nvm/versions/node/v22/lib/x",
+}
+
+
+def test_secrets_inside_of_toolchains(project, home):
+    for secret, shown in AMONG.items():
+        lib.make_file(home / secret, "SECRET\n")
+        lib.make_file(home / shown, "shown\n")
+    roots = ["miniconda3", ".conda/envs/b", ".dotnet", ".npm-global", ".nvm/versions/node/v22"]
+    env = {"PATH": ":".join(str(home / root / "bin") for root in roots) + ":/usr/bin:/bin"}
+    read = ["sh", "-c", "cd ~; cat $0 $1 2>&-; true", " ".join(AMONG), " ".join(AMONG.values())]
+    assert lib.succeeded(lib.box(*read, env=env)) == b"shown\n" * len(AMONG)
+    outside = lib.succeeded(lib.execute(read, env=env))
+    assert outside == b"SECRET\n" * len(AMONG) + b"shown\n" * len(AMONG)
+    # Through a mount that the user asks for, too.
+    again = lib.box("sh", "-c", "cat /m/etc/npmrc /m/lib/x", opts=("--mount", f"{home}/.npm-global:/m"), env=env)
+    assert lib.succeeded(again) == b"shown\n"
+
+
 # Links of /usr into /etc and /var that end at nothing in a box, and should: secrets and settings
 # of this machine. (/etc/maven has passwords of servers; what Maven needs to start is there.)
 PRIVATE = r"/etc/(ssl/private|environment|maven|default|skel|machine-id)(/.*)?|/var/log.*"
