@@ -1,9 +1,10 @@
 /*
  * supervise/term-modes.c - the modes that a stream of output has set on a terminal
  *
- * Sequences are those of ECMA-48 as xterm has them, in seven bits: in UTF-8 the eight-bit forms
- * are parts of characters. A control character in the middle of a sequence acts as it would
- * between sequences; CAN, SUB and another ESC end it.
+ * Sequences are those of ECMA-48 as xterm has them, in seven bits. In UTF-8 the bytes of the
+ * eight-bit forms are parts of characters. Some terminals obey the characters U+0080 to U+009F:
+ * these are read, and passed on, as ESC and a letter. A control character in the middle of a
+ * sequence acts as it would between sequences; CAN, SUB and another ESC end it.
  */
 #include "supervise/term-modes.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BEL = 7, SHIFT_OUT = 14, SHIFT_IN = 15, CAN = 24, SUB = 26, ESC = 27 };
+enum { BEL = 7, SHIFT_OUT = 14, SHIFT_IN = 15, CAN = 24, SUB = 26, ESC = 27, C1_LEAD = 0xc2 };
 
 /* CSI ? number h and l. */
 static const struct {
@@ -375,33 +376,45 @@ static size_t give(struct term *t, char *out)
 	return out ? n : 0;
 }
 
+/* How many bytes it has written. */
+static size_t feed(struct term *t, unsigned char c, char *out)
+{
+	switch (take_byte(t, c)) {
+	case VERDICT_SHOW:
+		if (out)
+			*out = (char)c;
+		return out ? 1 : 0;
+	case VERDICT_HOLD:
+		/* There must always be room for one byte and a terminating NUL. */
+		if (t->n < TERM_HELD - 2)
+			return 0;
+		t->passing = true;
+		return give(t, out);
+	case VERDICT_PASS:
+		return give(t, out);
+	case VERDICT_DROP:
+		t->n = 0;
+		break;
+	}
+	return 0;
+}
+
 static size_t step(struct term *t, const char *bytes, size_t n, char *out)
 {
 	size_t made = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const unsigned char c = (unsigned char)bytes[i];
-		char *at = out ? out + made : NULL;
+		unsigned char c = (unsigned char)bytes[i];
+		const bool control = t->led && c >= 0x80 && c < 0xa0;
 
-		switch (take_byte(t, c)) {
-		case VERDICT_SHOW:
-			if (at)
-				*at = (char)c, made++;
-			break;
-		case VERDICT_HOLD:
-			/* There must always be room for one byte and a terminating NUL. */
-			if (t->n < TERM_HELD - 2)
-				break;
-			t->passing = true;
-			made += give(t, at);
-			break;
-		case VERDICT_PASS:
-			made += give(t, at);
-			break;
-		case VERDICT_DROP:
-			t->n = 0;
-			break;
-		}
+		/* In UTF-8 this byte only begins a character. */
+		if (t->led)
+			made += feed(t, control ? ESC : C1_LEAD, out ? out + made : NULL);
+		t->led = !control && c == C1_LEAD;
+		if (control)
+			c -= 0x40;
+		if (!t->led)
+			made += feed(t, c, out ? out + made : NULL);
 	}
 	return made;
 }

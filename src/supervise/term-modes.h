@@ -47,6 +47,7 @@ struct term {
 	enum term_state state;
 	size_t n;     /* bytes in held, which is the sequence so far */
 	bool passing; /* the sequence was too long, and passes unread */
+	bool led;     /* the first byte of a character that may be a control character */
 	unsigned char held[TERM_HELD];
 };
 

@@ -316,6 +316,23 @@ def test_questions_are_answered_with_and_without_a_viewer(watched):
             assert question not in child.before
 
 
+def test_control_characters_of_two_bytes_are_read_as_some_terminals_do():
+    """U+009B is ESC [ to xterm: what asks is kept from a viewer, and modes are undone."""
+    c1 = r"\302\233"
+    lines = f"printf '{c1}21t{c1}6n\\302\\235 2;t\\302\\234{c1}?1000h\\302\\251 end'"
+    name = detached("sh", "-c", f"read x; {lines}; exec cat")
+    child = attach(name)
+    lib.succeeded(lib.carrel("send", name, "go"))
+    child.expect_exact("\u00a9 end".encode())
+    shown = child.before
+    child.send(DETACH)
+    child.expect(pexpect.EOF)
+    for question in (b"21t", b"6n", b"\xc2\x9b"):
+        assert question not in shown
+    assert b"\x1b[?1000h" in shown
+    assert b"\x1b[?1000l" in child.before
+
+
 def test_logs_are_plain_text():
     name = detached("sh", "-c",
                     r"printf '\033[31mred\033[0m \342\234\223\r\n'; seq 1 100; printf 'a\rb\n'")
