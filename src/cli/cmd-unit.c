@@ -28,6 +28,9 @@ static bool is_text(const char *s)
 		length = utf8_length(s, n);
 		if (!length || (unsigned char)*s < ' ' || *s == 127)
 			return false;
+		/* A control character too: it steers some terminals, on which we print. */
+		if (length == 2 && *s == '\xc2' && (unsigned char)s[1] < 0xa0)
+			return false;
 	}
 	return true;
 }

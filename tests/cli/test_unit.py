@@ -96,9 +96,13 @@ def test_what_cannot_be_a_service(project):
     lib.failed_clearly(unit("nobody"), "nobody")
     lib.failed_clearly(unit(), "agent")
     lib.failed_clearly(lib.carrel("run", "-y", "--foreground", "--", "true"), "-d")
-    odd = lib.make_dir(project / "line\nfeed")
-    lib.make_file(odd / "carrel.json", json.dumps(AGENTS))
-    lib.failed_clearly(unit("reviewer", cwd=odd), "bytes")
+    for name, fails in (("line\nfeed", True), ("c\u009b1m", True), ("caf\u00e9 %n", False)):
+        odd = lib.make_dir(project / name)
+        lib.make_file(odd / "carrel.json", json.dumps(AGENTS))
+        if fails:
+            lib.failed_clearly(unit("reviewer", cwd=odd), "bytes")
+        else:
+            assert "caf\u00e9 %%n".encode() in lib.succeeded(unit("reviewer", cwd=odd))
 
 
 def test_an_abstract_socket_and_none_at_all(project):
