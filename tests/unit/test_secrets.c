@@ -810,6 +810,7 @@ static void test_program_when_children_are_ignored(void **state)
 
 int main(void)
 {
+	const int deadly[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_value),
 		cmocka_unit_test(test_default_message),
@@ -837,6 +838,9 @@ int main(void)
 		cmocka_unit_test(test_program_when_children_are_ignored),
 	};
 
+	/* nohup and a shell's `&` ignore some for all their children. */
+	for (size_t i = 0; i < sizeof(deadly) / sizeof(*deadly); i++)
+		signal(deadly[i], SIG_DFL);
 	/* A directory that may not be searched would make "not there" a "not allowed". */
 	setenv("PATH", "/usr/bin:/bin", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
