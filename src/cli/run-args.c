@@ -361,7 +361,8 @@ const struct opt run_opts[] = {
 		"(weight "
 		"at the disks), pids=512, files=1024 (open in each process; a quarter less "
 		"than "
-		"you may have if not given), scratch=2G (written outside the workspace); of a "
+		"you may have if not given), scratch=2G (written outside the workspace), "
+		"disk=2G (written to an overlay workspace, on disk); of a "
 		"network with a broker: connections=100, traffic=5G (in all), rate=10M (a "
 		"second). A limit that this machine cannot hold is an error, unless it ends "
 		"with a question mark: memory=4G?. May be repeated",

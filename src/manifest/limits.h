@@ -37,6 +37,9 @@
 	X(scratch, KEY_SIZE, "1024T", "a size such as 512M or 2G, at most",                   \
 		"bytes in the box's own file system",                                         \
 		"What may be written outside the workspace: home, /tmp.")                     \
+	X(disk, KEY_SIZE, "1024T", "a size such as 512M or 2G, at most",                      \
+		"bytes on disk of what it changes in its copies, 0: no limit",                \
+		"What may be written to a copy of the workspace (mode `overlay`), on disk.")  \
 	X(memory, KEY_SIZE, "1024T", "a size such as 512M or 4G, at most",                    \
 		"bytes of memory of all processes, scratch included, 0: no limit",            \
 		"Memory of all processes together, with what they write to scratch.")         \
@@ -61,9 +64,8 @@
 		"bytes a second, 0: no limit", "The same, each second.")
 
 /* Not enforced yet: an agent that sets one is refused. */
-#define LIMITS_OF_NOBODY(X)                                                          \
-	X(disk, KEY_SIZE, NULL, NULL, NULL, "What may be written to the workspace.") \
-	X(usd, KEY_NUMBER, NULL, NULL, NULL, "Money spent on the model.")            \
+#define LIMITS_OF_NOBODY(X)                                               \
+	X(usd, KEY_NUMBER, NULL, NULL, NULL, "Money spent on the model.") \
 	X(tokens, KEY_COUNT, NULL, NULL, NULL, "Tokens used.")
 
 enum { MOST_CONNECTIONS = 4096 }; /* of one box, at once */

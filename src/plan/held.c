@@ -6,6 +6,10 @@
  * by an rlimit as well, but not those of root. The tmpfs, the supervisor and the broker hold
  * theirs everywhere.
  *
+ * The supervisor counts what a box writes to layers of its own. What it writes to the user's
+ * directories cannot be told from what others write there, so without a copy of the workspace
+ * nothing holds that limit.
+ *
  * A limit that somebody asked for and that nothing can hold stops the start, unless it is
  * optional. A default exists only where something holds it.
  */
@@ -33,6 +37,7 @@ static const struct {
 	{ "pids", CGROUP_PIDS, "rlimit" }, /* not root's */
 	{ "files", 0, "rlimit" },
 	{ "scratch", 0, "tmpfs" },
+	{ "disk", 0, "supervisor" }, /* of a copy of the workspace */
 	{ "memory", CGROUP_MEMORY, NULL },
 	{ "swap", CGROUP_SWAP, NULL },
 	{ "cpus", CGROUP_CPU, NULL },
@@ -60,9 +65,17 @@ const char *held_by(const struct plan *p, const struct limit_row *l)
 	return held_on(&p->frame.cgroup, p->frame.host_uid, l);
 }
 
+static bool needs_copy(const struct limit_row *l)
+{
+	return !strcmp(l->name, "disk");
+}
+
 static const char *why_not(const struct limit_row *l, const struct cgroup_facts *c)
 {
-	const char *why = c->how == CGROUP_NONE
+	const char *why = needs_copy(l)
+		? "the box works on the workspace itself, and what it writes there cannot be "
+		  "told from what others write"
+		: c->how == CGROUP_NONE
 		? c->why
 		: mem_printf("no controller for %s is delegated to you", l->name);
 
@@ -84,6 +97,12 @@ static int not_held(const struct limit_row *l, const struct cgroup_facts *c, str
 		return 0;
 	}
 	fault_set(f, 0, "--limit %s cannot be held here: %s", l->name, why);
+	if (needs_copy(l))
+		return fault_fix(f,
+			"It limits a copy of the workspace (--overlay, or workspace.mode "
+			"\"overlay\"). With a question mark (%s=VALUE?) the box starts without "
+			"it.",
+			l->name);
 	return fault_fix(f,
 		"`carrel check` says which limits can be held, and what to do for the others. "
 		"With a question mark (%s=VALUE?) the box starts without a limit that cannot.",
@@ -139,7 +158,8 @@ int held_resolve(const struct request *r, const struct host *h, struct plan *p, 
 	p->limits = r->limits;
 	for (const struct limit_row *l = limit_first(LIMIT_OF_BOX); rc == 0 && l;
 		l = limit_next(l))
-		if (limit_is_set(&p->limits, l) && !held_on(&h->cgroup, h->uid, l))
+		if (limit_is_set(&p->limits, l) &&
+			(!held_on(&h->cgroup, h->uid, l) || (needs_copy(l) && !p->overlay)))
 			rc = not_held(l, &h->cgroup, p, f);
 	if (rc == 0)
 		add_defaults(h, p);

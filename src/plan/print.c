@@ -236,6 +236,7 @@ static const char *limits_text(const struct plan *p)
 	struct str s = { 0 };
 
 	str_addf(&s, "scratch %llu MiB", p->limits.scratch >> 20);
+	add_held(&s, p, "disk");
 	add_limit(&s, p->limits.pids, "process", "processes");
 	if (p->limits.pids)
 		str_addf(&s, " (%s)", held_by(p, limit_find("pids")));

@@ -47,6 +47,7 @@ static name_vec limits_reached(const struct outcome *o)
 		{ "memory", o->counts.oom_kills },
 		{ "pids", o->counts.pids_max },
 		{ "scratch", o->scratch_full },
+		{ "disk", o->disk_full },
 	};
 	name_vec names = { 0 };
 

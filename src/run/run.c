@@ -463,6 +463,10 @@ static void note_limits(const struct plan *p, const struct outcome *o,
 			mem_printf("out of processes: the box reached its limit of %llu, and "
 				   "could not start another %s",
 				l->pids, times(o->counts.pids_max, "time", "times")));
+	if (o->disk_full)
+		vec_push(notes,
+			mem_printf("the disk limit of %s was reached",
+				limit_words(l, limit_find("disk"))));
 	if (o->scratch_full)
 		vec_push(notes,
 			mem_printf("out of space: the box has filled the %s outside its "

@@ -159,7 +159,8 @@ static void read_events(struct supervisor *s)
 	case BOX_LOST:
 		s->engine->kill(&s->box);
 		s->outcome.code = 128 + SIGKILL;
-		s->outcome.killed = !s->outcome.time_is_up && !s->outcome.idle;
+		s->outcome.killed =
+			!s->outcome.time_is_up && !s->outcome.idle && !s->outcome.disk_full;
 		s->over = true;
 		break;
 	}
@@ -171,7 +172,7 @@ static long long idle_up(const struct supervisor *s)
 	return s->active ? s->active + (long long)s->plan->limits.idle * 1000 : 0;
 }
 
-static void end_for_time(struct supervisor *s, long long now)
+static void end_for_limit(struct supervisor *s, long long now)
 {
 	s->time_up = s->active = 0;
 	s->engine->signal(&s->box, SIGTERM, true);
@@ -188,15 +189,29 @@ static void check_time(struct supervisor *s)
 	now = clock_ms();
 	if (s->time_up && now >= s->time_up) {
 		s->outcome.time_is_up = true;
-		end_for_time(s, now);
+		end_for_limit(s, now);
 	} else if (s->active && now >= idle_up(s)) {
 		s->outcome.idle = true;
-		end_for_time(s, now);
+		end_for_limit(s, now);
 	}
 	if (s->kill_at && now >= s->kill_at) {
 		s->engine->kill(&s->box);
 		s->outcome.code = 128 + SIGKILL;
 		s->over = true;
+	}
+}
+
+/* A box that goes on writing after it was asked to end does not get the whole time for that. */
+static void check_disk(struct supervisor *s, const struct pollfd *fd)
+{
+	if (s->over || !disk_watch_serve(&s->disk, fd) || !disk_watch_is_over(&s->disk))
+		return;
+	if (!s->outcome.disk_full) {
+		s->outcome.disk_full = true;
+		s->full_at = s->disk.used;
+		end_for_limit(s, clock_ms());
+	} else if (s->disk.used > s->full_at + s->disk.limit / 16) {
+		s->kill_at = clock_ms();
 	}
 }
 
@@ -231,7 +246,7 @@ static int timeout_ms(struct supervisor *s)
 		ms = soonest(ms, idle_up(s));
 	if (s->kill_at)
 		ms = soonest(ms, s->kill_at);
-	return ms;
+	return sooner(ms, disk_watch_timeout(&s->disk));
 }
 
 /* Nothing has happened for a while, and nothing may happen for days. */
@@ -252,7 +267,8 @@ enum {
 	AT_STEER,
 	AT_EXECS = AT_STEER + STEER_FDS,
 	AT_CGROUP = AT_EXECS + BOX_EXECS,
-	FDS = AT_CGROUP + CGROUP_EVENTS,
+	AT_DISK = AT_CGROUP + CGROUP_EVENTS,
+	FDS = AT_DISK + DISK_FDS,
 };
 
 static void wait_for_all(struct supervisor *s, struct pollfd *fds)
@@ -267,6 +283,7 @@ static void wait_for_all(struct supervisor *s, struct pollfd *fds)
 	steer_poll(&s->steer, &fds[AT_STEER]);
 	execs_poll(&s->execs, &fds[AT_EXECS]);
 	cgroup_poll(&s->box.cgroup, &fds[AT_CGROUP]);
+	disk_watch_poll(&s->disk, &fds[AT_DISK]);
 	ready = s->quiet ? rest(s, fds, FDS, timeout) : poll(fds, FDS, timeout);
 	if (ready < 0 && errno != EINTR)
 		BUG("poll: %s", strerror(errno));
@@ -319,6 +336,7 @@ void supervise_loop(struct supervisor *s)
 			break;
 		if (fds[AT_BOX].revents)
 			read_events(s);
+		check_disk(s, &fds[AT_DISK]);
 		check_time(s);
 		/* It reports its last events while we clean up. */
 		if (s->over)
@@ -432,7 +450,8 @@ static int start_box(struct supervisor *s, const struct plan *p, struct fault *f
 
 	if (rc == 0)
 		rc = steer_ports(&s->steer, p, f);
-
+	if (rc == 0)
+		rc = disk_watch_begin(&s->disk, p, f);
 	if (rc < 0) {
 		supervise_abandon(s);
 		return rc;
@@ -501,7 +520,8 @@ void supervise_end(struct supervisor *s, struct outcome *ret)
 
 	cgroup_count(&s->box.cgroup, &s->outcome.counts);
 	s->outcome.scratch_full = is_full(s->box.root);
-
+	disk_watch_end(&s->disk);
+	s->outcome.disk_full |= disk_watch_is_over(&s->disk);
 	end_network(s);
 	s->outcome.record_error = -record_close(&s->record, &unused);
 	s->engine->release(&s->box);

@@ -16,6 +16,7 @@
 #include "supervise/broker-link.h"
 #include "supervise/asciicast.h"
 #include "supervise/control-serve.h"
+#include "supervise/disk-watch.h"
 #include "supervise/execs.h"
 #include "supervise/streams.h"
 #include "supervise/stub-watch.h"
@@ -31,6 +32,7 @@ struct outcome {
 	int code;                    /* what carrel exits with */
 	bool time_is_up;             /* the time limit ended it, */
 	bool idle;                   /* or that of idle time */
+	bool disk_full;              /* or what it wrote to its layers; also if it had ended */
 	bool scratch_full;           /* its own file system had no room left at the end */
 	struct cgroup_counts counts; /* limits of its control group that it reached */
 	bool killed;                 /* the box's init was killed from outside */
@@ -64,6 +66,8 @@ struct supervisor {
 	struct broker_link broker;
 	struct stub_watch stubs;
 	struct execs execs;
+	struct disk_watch disk;
+	unsigned long long full_at; /* bytes in its layers when that ended it */
 	int signals;
 	long long time_up; /* ms; 0: no limit */
 	long long

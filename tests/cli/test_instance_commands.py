@@ -464,7 +464,7 @@ BAD = {
     "env.1A=x": "a variable's name",
     'env={"A": 1}': "expected a string",
     "agents.x.model=y": "unknown key",
-    "limits.disk=2G": "limits.disk: this version of carrel cannot do it",
+    "limits.usd=2": "limits.usd: this version of carrel cannot do it",
     "image=debian:12": "image: this version of carrel cannot do it",
     'network.allow=["exa mple"]': "network.allow: 'exa mple' has a space",
     'network.deny=["a:0"]': "network.deny: ",
@@ -487,7 +487,7 @@ def test_set_is_checked(kept, one, word):
 
 # What a start would refuse, as a file that was not written by `set` may say it.
 REFUSED = {
-    "limits.disk": '{"limits": {"pids": 9,\n "disk": "2G"}}',
+    "limits.usd": '{"limits": {"pids": 9,\n "usd": 2}}',
     "network.allow": '{"network":\n    {"allow": ["exa mple"]}}',
     "extends": '{"model": "x",\n"extends": "nobody"}',
     "tools": '{"model": "x",\n  "tools": ["Bash"]}',
@@ -508,27 +508,27 @@ def test_a_start_says_where_a_setting_is_wrong(kept, one, key):
 
 
 def test_set_says_what_a_start_says(kept, one):
-    path = lib.make_file(one / "settings.json", '{"limits": {"disk": "2G"}}')
+    path = lib.make_file(one / "settings.json", '{"limits": {"usd": 2}}')
     at_start = lib.carrel("plan", "mine").stderr.decode().splitlines()[0]
     path.unlink()
-    done = lib.carrel("instances", "set", "limits.disk=2G")
+    done = lib.carrel("instances", "set", "limits.usd=2")
     lib.failed_clearly(done, at_start.split(": ", 2)[2])
     assert not path.exists()
 
 
 def test_of_two_wrong_settings_one_is_taken_back(kept, one):
-    lib.make_file(one / "settings.json", '{"limits": {"disk": "2G", "usd": 2}}')
-    output("instances", "set", "limits.disk=")
-    assert settings(one) == {"limits": {"usd": 2}}
-    lib.failed_clearly(lib.carrel("instances", "set", "model=x=", "model="), "limits.usd")
+    lib.make_file(one / "settings.json", '{"limits": {"usd": 2, "tokens": 3}}')
+    output("instances", "set", "limits.usd=")
+    assert settings(one) == {"limits": {"tokens": 3}}
+    lib.failed_clearly(lib.carrel("instances", "set", "model=x=", "model="), "limits.tokens")
 
 
 def test_a_limit_of_the_manifest_is_not_the_settings(kept, one):
     """What is wrong in the user's own file is said to be there."""
     path = lib.make_file(lib.current.home / ".config/carrel/carrel.json",
-                         '{"mine":\n{"limits": {"disk": "2G"}}}')  # fmt: skip
+                         '{"mine":\n{"limits": {"usd": 2}}}')  # fmt: skip
     output("instances", "set", "model=x")
-    lib.failed_clearly(lib.carrel("plan", "mine"), f"{path}:2:21: mine.limits.disk: ")
+    lib.failed_clearly(lib.carrel("plan", "mine"), f"{path}:2:20: mine.limits.usd: ")
 
 
 def test_bad_words_make_nothing(place, project):

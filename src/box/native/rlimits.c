@@ -94,6 +94,24 @@ static int limit_processes(const struct plan *p, struct fault *f)
 	return limit(RLIMIT_NPROC, pids, "processes", f);
 }
 
+/*
+ * The supervisor looks at the whole of what the box writes to its copy of the workspace, every
+ * now and then. This holds a single file at once. init and its places must still fit in.
+ */
+static int limit_file_size(unsigned long long disk, struct fault *f)
+{
+	enum { LEAST = 1 << 20 };
+	rlim_t size = disk > LEAST ? disk : LEAST;
+	struct rlimit now;
+
+	if (!disk)
+		return 0;
+	if (getrlimit(RLIMIT_FSIZE, &now) < 0)
+		return fault_set(f, errno, "look at the limit of a file's size");
+	return limit(RLIMIT_FSIZE, size < now.rlim_max ? size : now.rlim_max, "a file's size",
+		f);
+}
+
 int step_limits(struct native *n, struct fault *f)
 {
 	const struct limits *l = &n->plan->limits;
@@ -109,6 +127,8 @@ int step_limits(struct native *n, struct fault *f)
 		rc = limit_processes(n->plan, f);
 	if (rc == 0)
 		rc = prepare_files(l->files, f);
+	if (rc == 0)
+		rc = limit_file_size(l->disk, f);
 	if (rc == 0)
 		rc = halve(RLIMIT_SIGPENDING, "signals on their way", f);
 	if (rc == 0)
