@@ -48,7 +48,7 @@ def test_changes_are_kept_and_the_users_files_are_not_changed(user):
 def test_overlays_take_no_devices_and_no_set_uid_programs(user):
     """As the host sees the mounts of a running box."""
     process = user.hold()
-    mounts = pathlib.Path(f"/proc/{arena.in_box(process.pid)[-1]}/mountinfo").read_text()
+    mounts = pathlib.Path(f"/proc/{arena.in_box(process.pid)[1]}/mountinfo").read_text()
     user.release(process)
     overlays = [line.split() for line in mounts.splitlines() if " - overlay " in line]
     assert any(words[4].endswith("/.claude") for words in overlays), mounts

@@ -191,7 +191,7 @@ def test_next_start_after_a_power_cut(project, home):
     os.symlink(home / "own", mine)
     lib.settle()
     killed_box(project, f"ln -sf {bash} {log}", janitor=True)
-    shown = lib.succeeded(lib.carrel("plan", "--", "true")).decode()
+    shown = " ".join(lib.succeeded(lib.carrel("plan", "--", "true")).decode().split())
     assert f".git/logs/HEAD to {bash}" in shown and "next start removes it" in shown
     assert os.path.islink(log)
     said = report("true")
