@@ -50,6 +50,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -392,7 +393,8 @@ static int64_t terminal_number(int fd)
 {
 	unsigned int dev;
 
-	return ioctl(fd, (int)TIOCGDEV, &dev) < 0 ? -1 : (int64_t)dev;
+	/* The C libraries do not agree on the type of ioctl()'s second argument. */
+	return syscall(SYS_ioctl, fd, TIOCGDEV, &dev) < 0 ? -1 : (int64_t)dev;
 }
 
 static int reopen_controlling(int fd, int flags)
