@@ -45,7 +45,8 @@ static void add_base64(struct str *out, const unsigned char *p, size_t n)
 				     "0123456789+/";
 
 	for (size_t i = 0; i < n; i += 3) {
-		unsigned int v = (unsigned int)p[i] << 16 | (i + 1 < n ? p[i + 1] << 8 : 0) |
+		unsigned int v = (unsigned int)p[i] << 16 |
+			(i + 1 < n ? (unsigned int)p[i + 1] << 8 : 0) |
 			(i + 2 < n ? p[i + 2] : 0);
 
 		str_addc(out, digits[v >> 18]);

@@ -198,7 +198,7 @@ static int visit_entry(const struct git_visitor *v, struct level *l, const struc
 
 		if (rc <= 0)
 			return rc;
-		e.type = IFTODT(st.st_mode);
+		e.type = (unsigned char)IFTODT(st.st_mode);
 	}
 	if (e.type == DT_DIR) {
 		if (!is_left_out(l, d->d_name))

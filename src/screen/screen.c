@@ -481,10 +481,11 @@ static void start_screen(void)
 static int shut_in(struct fault *f)
 {
 	static const struct jail jail = { .calls = calls, .n = ARRAY_SIZE(calls) };
-	const struct rlimit heap = { MOST_HEAP, MOST_HEAP },
-			    file = { 2 * SCREEN_LOG_SIZE, 2 * SCREEN_LOG_SIZE };
+	const struct rlimit file = { 2 * SCREEN_LOG_SIZE, 2 * SCREEN_LOG_SIZE };
 
 #ifndef __SANITIZE_ADDRESS__
+	const struct rlimit heap = { MOST_HEAP, MOST_HEAP };
+
 	if (setrlimit(RLIMIT_DATA, &heap) < 0)
 		return fault_set(f, errno, "limit the screen's memory");
 #endif
