@@ -294,7 +294,7 @@ part_asan() {
 	# What others' clients take minutes for shows nothing more of carrel's own memory. Attacks and
 	# programs in a box come by themselves, with a time limit of their own.
 	set -- tests --ignore tests/test_layers.py --ignore tests/clients --ignore tests/escape \
-		--ignore tests/eval \
+		--ignore tests/eval --ignore tests/vm \
 		--ignore tests/real --ignore tests/tripwire --ignore tests/matrix \
 		--ignore tests/report/test_page.py \
 		--ignore tests/fault/test_looks.py \
