@@ -3,6 +3,7 @@
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 
 import lib
@@ -21,6 +22,11 @@ EXPECTED_SKIPS = {
     "needs a delegated cgroup": lambda: True,
     "needs a machine without a delegated cgroup": lambda: True,
 }
+
+# A shell's `&` and nohup ignore some for all their children; boxes would inherit it.
+for _signal in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(_signal) == signal.SIG_IGN:
+        signal.signal(_signal, signal.SIG_DFL)
 
 _unexpected = []
 _number = itertools.count()

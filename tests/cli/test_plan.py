@@ -46,6 +46,7 @@ ALL_OPTIONS = [
     ["--limit", "swap=1M?"],
     ["--limit", "cpus=0.5?"],
     ["--limit", "io=50?"],
+    ["--overlay", "--limit", "disk=2G"],
     ["--network", "open", "--limit", "connections=100"],
     ["--network", "open", "--limit", "traffic=5G"],
     ["--network", "open", "--limit", "rate=10M"],
