@@ -35,7 +35,7 @@ enum {
 	ANSWER_MS = 5000,
 	ANSWER_SIZE = 64 * 1024,
 	STEP_MS = 2, /* between two checks of where init is */
-	/* Of the protocol. */
+	/* Numbers of the D-Bus protocol. */
 	METHOD_CALL = 1,
 	METHOD_RETURN = 2,
 	ERROR = 3,

@@ -103,7 +103,7 @@ static struct box_row ask(const struct registry_box *box)
 
 /* ---- those that have ended ---- */
 
-/* What a box with an overlay workspace left; before, whose name it is. */
+/* Describe the changes that an overlay box left; NULL if it left none. */
 static const char *changes_of(const struct workspace *w, const struct json_value *result)
 {
 	const char *state = w->applied    ? "applied"
@@ -124,7 +124,7 @@ static bool is_over(const struct box_row *r)
 	return r->ended_at > 0 && (long long)time(NULL) - r->ended_at < SHOWN_SECONDS;
 }
 
-/* What the first or the last line of a file of the record says, or NULL. */
+/* Read the first or the last line of a file of the record; NULL if there is none. */
 static const struct json_value *line_of(const char *box, const char *file, bool last)
 {
 	struct fault ignored = { 0 };

@@ -73,7 +73,7 @@ static void add_limits(struct str *out, const char *by)
 	}
 }
 
-/* What to do so that more limits can be held. */
+/* Advice: how this machine could hold more limits. */
 static const char *more_limits(const struct cgroup_facts *c)
 {
 	if (c->how == CGROUP_NONE)

@@ -164,7 +164,7 @@ static void add_remarks(struct str *out, const struct shown *s)
 		str_add(out, "  cannot be read");
 }
 
-/* What changed, then what is new, then what is gone; of each the most lines first. */
+/* Changed files first, then new, then deleted ones; in each group the most lines first. */
 static int by_weight(const void *a, const void *b)
 {
 	static const int ranks[] = {

@@ -174,7 +174,7 @@ static bool is_tried_with(const struct suite_case *c, const struct suite_configu
 	return !c->configurations.n;
 }
 
-/* What a client cannot do is said before it is asked to. */
+/* Tell the user before the start what a client cannot do. */
 static bool check_client(const struct suite *s, const struct suite_configuration *k,
 	struct fault *f)
 {

@@ -158,7 +158,7 @@ static int check_args(const struct report_args *a, int argc, struct fault *f)
 	return 0;
 }
 
-/* run.json as it is, with the figures of what is there now. */
+/* Print run.json, and add the figures of the attempts that exist now. */
 static int print_json(const struct loaded *l)
 {
 	struct str out = { 0 };

@@ -164,7 +164,7 @@ static void add_summary(const struct top *t, struct str *out)
 	str_addc(out, '\n');
 }
 
-/* What there is to say about the selected box. */
+/* The lines that describe the selected box. */
 static void add_detail(const struct top *t, struct str *out)
 {
 	const struct box_row *r = selected(t);

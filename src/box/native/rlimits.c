@@ -5,7 +5,7 @@
  * boxes, and compares the count with the limit of the process that asks for more. So a box gets
  * lower limits than the user's programs: no box can take the difference.
  *
- * What an rlimit cannot hold for a whole box is in its control group (box/cgroup.c).
+ * The control group (box/cgroup.c) holds what an rlimit cannot hold for a whole box.
  */
 #include "box/native/native.h"
 #include "plan/plan.h"
